@@ -1,0 +1,17 @@
+"""The three ways femcert refuses: wrong input, failed solve, missing guarantee."""
+
+
+class FemcertError(Exception):
+    """Base class of every error that femcert raises on purpose."""
+
+
+class InputError(FemcertError, ValueError):
+    """What came in cannot be used; the message says what came and what was expected."""
+
+
+class SolveError(FemcertError):
+    """A factorization, an eigensolver or an iteration failed, or missed its accuracy check."""
+
+
+class UncertifiedError(FemcertError):
+    """An ingredient of a certificate is missing; no number is given in its place."""

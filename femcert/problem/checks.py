@@ -1,0 +1,73 @@
+"""Input checks shared by the rooms: what came, what was expected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def real_array(values: Any, name: str) -> Array:
+    """`values` as float64, or an `InputError` for complex, non-numeric, NaN or infinite entries."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array of numbers: {error}") from None
+    if np.iscomplexobj(array):
+        raise InputError(f"{name} is complex; expected real numbers")
+    try:
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} has type {array.dtype}; expected real numbers") from None
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = tuple(int(i) for i in bad[0])
+        raise InputError(f"{name} has {len(bad)} NaN or infinite entries, the first at index {where}; expected finite numbers")
+    return array
+
+
+def real_vector(values: Any, size: int | None, name: str) -> Array:
+    """A finite real vector, of length `size` unless that is None."""
+    array = real_array(values, name)
+    if array.ndim != 1 or (size is not None and array.size != size):
+        expected = "a vector" if size is None else f"({size},)"
+        raise InputError(f"{name} has shape {array.shape}; expected {expected}")
+    return array
+
+
+def number(value: Any, name: str, *, least: float = -np.inf, above: float = -np.inf) -> float:
+    """A finite real number with ``value >= least`` and ``value > above``."""
+    array = real_array(value, name)
+    if array.ndim != 0:
+        raise InputError(f"{name} has shape {array.shape}; expected one number")
+    result = float(array)
+    if result < least:
+        raise InputError(f"{name} is {result}; expected at least {least:g}")
+    if result <= above:
+        raise InputError(f"{name} is {result}; expected more than {above:g}")
+    return result
+
+
+def count(value: Any, name: str, *, least: int = 1) -> int:
+    """A whole number with ``value >= least``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
+    return int(value)
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of `array` that nobody can write to: its memory is an immutable ``bytes`` object."""
+    array = np.ascontiguousarray(array)
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+
+
+def freeze_sparse(matrix: Any) -> Any:
+    """Mark the arrays of a CSR or CSC matrix read-only, and return it."""
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix
