@@ -1,0 +1,160 @@
+"""Exact averages of finite-element fields over small discs (polygons of the same area) and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from skfem.quadrature import get_quadrature
+from skfem.refdom import RefLine, RefTri
+
+from .checks import Array, count, number
+from .locate import BoxIndex, Index, check_basis, check_mesh, check_points, is_affine, local_values, scatter
+
+CLIP_BLOCK = 1 << 14  # (disc, cell) pairs clipped at once
+GENERAL_QUAD_DEGREE = 19  # of the rule where the basis functions are not polynomials in x and y
+NO_OVERLAP = 1e-12  # of the area of the disc: less is rounding, and counts as no overlap
+
+
+def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr_matrix:
+    """Matrix (n_discs, basis.N) of the averages of phi_j over P_i intersected with the mesh.
+
+    Row i holds (1 / |P_i and mesh|) times the integral of phi_j over that intersection. In the plane, P_i is
+    the regular polygon with `sides` corners around centre i and the area of the disc, pi radius^2: its
+    circumradius R has sides / 2 R^2 sin(2 pi / sides) = pi radius^2. On a line P_i is the interval
+    [centre - radius, centre + radius]. The polygon does not depend on the mesh, and the integral is exact on
+    triangles and parallelograms; on general quadrilaterals the rule has degree 19. Rows sum to one; the row
+    of a disc that misses the mesh is zero, see `covered_area`.
+
+    Parameters
+    ----------
+    basis
+        A scikit-fem basis of P0, P1, P2, Q0, Q1 or Q2 elements on a first-order mesh.
+    centres
+        Centres of shape (dim, n_discs).
+    radius
+        Radius of the discs.
+    sides
+        Corners of the polygon, unused on a line mesh.
+    """
+    check_basis(basis)
+    mesh = basis.mesh
+    centres, radius, sides = _check_discs(mesh, centres, radius, sides)
+    nodes, weights = get_quadrature(
+        RefTri if mesh.dim() == 2 else RefLine, basis.elem.maxdeg if is_affine(mesh) else GENERAL_QUAD_DEGREE
+    )
+    barycentric = np.vstack((1 - nodes.sum(axis=0), nodes))
+    blocks = []
+    area = np.zeros(centres.shape[1])
+    for disc, cell, simplices, measure in _pieces(mesh, centres, radius, sides):
+        points = np.einsum("dvn,vq->dnq", simplices, barycentric)
+        scaled = measure[:, None] * (weights / weights.sum())
+        blocks.append((disc, cell, local_values(basis, points, cell, scaled)))
+        area += np.bincount(disc, measure, minlength=len(area))
+    covered = _without_rounding(area, mesh.dim(), radius)
+    factors = np.divide(1.0, covered, out=np.zeros_like(covered), where=covered > 0)
+    return csr_matrix(diags(factors) @ scatter(basis, blocks, len(area)))
+
+
+def covered_area(mesh: Any, centres: Any, radius: float, sides: int = 24) -> Array:
+    """Area (length on a line) of the part of each polygon of `disc_matrix` that the mesh covers.
+
+    It is pi radius^2 (2 radius on a line) for a disc inside the mesh, and exactly 0 for no overlap.
+    """
+    check_mesh(mesh)
+    centres, radius, sides = _check_discs(mesh, centres, radius, sides)
+    area = np.zeros(centres.shape[1])
+    for disc, _, _, measure in _pieces(mesh, centres, radius, sides):
+        area += np.bincount(disc, measure, minlength=len(area))
+    return _without_rounding(area, mesh.dim(), radius)
+
+
+def _check_discs(mesh: Any, centres: Any, radius: Any, sides: Any) -> tuple[Array, float, int]:
+    """The arguments of a disc function, checked."""
+    centres = check_points(centres, mesh.dim(), "centres")
+    return centres, number(radius, "radius", above=0.0), count(sides, "sides", least=3)
+
+
+def _without_rounding(area: Array, dimension: int, radius: float) -> Array:
+    """`area`, with 0 for what rounding leaves of discs that only touch the mesh."""
+    full = np.pi * radius**2 if dimension == 2 else 2 * radius
+    return np.where(area > NO_OVERLAP * full, area, 0.0)
+
+
+def _pieces(
+    mesh: Any, centres: Array, radius: float, sides: int
+) -> Iterator[tuple[Index, Index, Array, Array]]:
+    """Simplices that tile (polygon and cell), as (disc, cell, corners (dim, dim + 1, n), measures (n,))."""
+    reach = _circumradius(radius, sides) if mesh.dim() == 2 else radius
+    for discs, cells in BoxIndex(mesh).near_boxes(centres - reach, centres + reach):
+        for begin in range(0, len(discs), CLIP_BLOCK):
+            disc, cell = discs[begin : begin + CLIP_BLOCK], cells[begin : begin + CLIP_BLOCK]
+            corners = mesh.p[:, mesh.t[:, cell]]
+            if mesh.dim() == 1:
+                middle = centres[:, None, disc]
+                ends = np.clip(np.sort(corners, axis=1), middle - radius, middle + radius)
+                yield disc, cell, ends, np.diff(ends[0], axis=0)[0]
+            else:
+                polygons, sizes = _clip(corners - centres[:, None, disc], radius, sides)
+                owner, triangles, area = _fan(polygons, sizes)
+                yield disc[owner], cell[owner], triangles + centres[:, None, disc[owner]], area
+
+
+def _circumradius(radius: float, sides: int) -> float:
+    """R with sides / 2 R^2 sin(2 pi / sides) = pi radius^2."""
+    return radius * float(np.sqrt(2 * np.pi / (sides * np.sin(2 * np.pi / sides))))
+
+
+def _clip(corners: Array, radius: float, sides: int) -> tuple[Array, Index]:
+    """Convex polygons (2, v, n) cut by the regular polygon around 0: padded corners and their numbers.
+
+    Sutherland and Hodgman (1974), one half plane x . normal <= apothem after the other, for all polygons
+    at once; only those that a half plane cuts are touched.
+    """
+    apothem = _circumradius(radius, sides) * np.cos(np.pi / sides)
+    angles = 2 * np.pi * (np.arange(sides) + 0.5) / sides
+    polygons = corners
+    sizes = np.full(corners.shape[2], corners.shape[1])
+    for normal in np.stack((np.cos(angles), np.sin(angles)), axis=1):
+        depth = apothem - np.tensordot(normal, polygons, axes=1)
+        used = np.arange(polygons.shape[1])[:, None] < sizes
+        cut = np.flatnonzero((used & (depth < 0)).any(axis=0))
+        if not len(cut):
+            continue
+        pieces, sizes[cut] = _cut(polygons[:, :, cut], sizes[cut], depth[:, cut])
+        extra = max(0, pieces.shape[1] - polygons.shape[1])
+        polygons = np.pad(polygons, ((0, 0), (0, extra), (0, 0)))
+        polygons[:, : pieces.shape[1], cut] = pieces
+    return polygons, sizes
+
+
+def _cut(polygons: Array, sizes: Index, depth: Array) -> tuple[Array, Index]:
+    """Part of each padded convex polygon where `depth`, given at its corners, is not negative."""
+    slot = np.arange(polygons.shape[1])[:, None]
+    used = slot < sizes
+    following = np.where(slot + 1 < sizes, slot + 1, 0)
+    next_depth = np.take_along_axis(depth, following, axis=0)
+    next_corner = np.take_along_axis(polygons, following[None], axis=1)
+    crosses = used & (depth * next_depth < 0)
+    share = depth / np.where(crosses, depth - next_depth, 1.0)
+    crossing = polygons + share * (next_corner - polygons)
+    # Each corner that stays is followed by the crossing on the edge that leaves it.
+    shape = (2, 2 * polygons.shape[1], polygons.shape[2])
+    candidates = np.stack((polygons, crossing), axis=2).reshape(shape)
+    kept = np.stack((used & (depth >= 0), crosses), axis=1).reshape(shape[1:])
+    order = np.argsort(~kept, axis=0, kind="stable")
+    new_sizes = kept.sum(axis=0)
+    order = order[: new_sizes.max()]
+    return np.take_along_axis(candidates, order[None], axis=1), new_sizes
+
+
+def _fan(polygons: Array, sizes: Index) -> tuple[Index, Array, Array]:
+    """Triangles (0, i, i + 1) of padded convex polygons: owner, corners (2, 3, n) and areas."""
+    number_of_fans = max(0, polygons.shape[1] - 2)
+    second, owner = np.nonzero(np.arange(number_of_fans)[:, None] + 2 < sizes)
+    base = polygons[:, 0, owner]
+    triangles = np.stack((base, polygons[:, second + 1, owner], polygons[:, second + 2, owner]), axis=1)
+    a, b = triangles[:, 1] - base, triangles[:, 2] - base
+    return owner, triangles, np.abs(a[0] * b[1] - a[1] * b[0]) / 2
