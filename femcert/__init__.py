@@ -1,1 +1,44 @@
-"""femcert"""
+"""femcert: certified finite-element inverse problems. Reconstruct, certify, select.
+
+Three ideas carry the library. A *problem* maps a parameter to a state and a state to sensor values. A *certificate*
+turns the residuals of a candidate reconstruction and the stability of the problem into a radius around it. A
+*selection* takes a learned candidate only if its radius is no worse than that of a classical baseline.
+"""
+
+from .bound import Bound
+from .certificate import (
+    Certificate,
+    OperationalRadius,
+    ResidualRadius,
+    StochasticRadius,
+    StoppingRule,
+    certify,
+)
+from .errors import FemcertError, InputError, SolveError, UncertifiedError
+from .problem import (
+    AverageSensors,
+    BoundarySensors,
+    Candidate,
+    CoarseSpace,
+    CosineSpace,
+    Data,
+    EigenmodeSpace,
+    EllipticCoefficient,
+    EllipticSource,
+    FullSpace,
+    FunctionSpace,
+    HeatInitial,
+    LinearProblem,
+    MatrixSensors,
+    NonlinearProblem,
+    PointSensors,
+    RaySensors,
+    RegionSensors,
+    RegionSpace,
+    SineSpace,
+    Tomography,
+    load_mesh,
+)
+from .residual import reduced_gradient_norm
+from .selection import GaussNewton, Selection, Tikhonov, no_harm
+from .stability import Stability, stability

@@ -1,1 +1,10 @@
-"""linalg"""
+"""Factorizations, mass solves and eigensolvers: the only room that calls ``scipy.sparse.linalg``.
+
+Every result is checked (pivots, residuals) before it leaves this room.
+"""
+
+from .eigen import dense_eigenpairs, smallest_eigenpairs
+from .factor import Factorization, factorization_count
+from .mass import solve_mass
+
+__all__ = ["Factorization", "dense_eigenpairs", "factorization_count", "smallest_eigenpairs", "solve_mass"]

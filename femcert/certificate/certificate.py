@@ -1,0 +1,147 @@
+"""A certificate: a candidate's residuals, the stability constant, and the radius they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array, number
+from ..problem.data import Data
+from ..problem.linear import LinearProblem
+from ..residual import Residuals, evaluate
+from ..stability import Stability, stability
+from .rules import Rule
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about one candidate.
+
+    Attributes
+    ----------
+    radius
+        Its side is ``"upper"`` only where the discrete bound was verified for this very candidate.
+    residuals
+        Components ``data``, ``pde``, ``bc``, ``optimality``, ``admissibility``.
+    total
+        The paper's eta: the weighted sum of the residuals.
+    stability
+        The stability constant used.
+    scope
+        What the radius speaks of: ``"discrete"`` (a truth of the discretized problem) or ``"estimate"`` (no claim).
+    noise_level
+        The paper's delta.
+    name
+        Of the candidate.
+    """
+
+    radius: Bound
+    residuals: Residuals
+    total: float
+    stability: Stability
+    scope: str
+    noise_level: float
+    name: str
+    _distance: Callable[[Any], float] | None = field(default=None, repr=False, compare=False)
+
+    def certified_at(self, level: float) -> bool:
+        """Whether ``eta <= level``, the paper's residual-certified test; also its stopping rule tau_cert."""
+        return bool(self.total <= number(level, "level", least=0.0))
+
+    def error(self, truth: Any) -> float:
+        """``‖q - truth‖_Q``: hindsight, never used by a selection."""
+        if self._distance is None:
+            raise UncertifiedError("a certificate loaded from a file does not know its candidate; certify again")
+        return self._distance(truth)
+
+    def contains(self, parameter: Any) -> bool:
+        """Whether a parameter (dof vector) lies within the radius: coverage, if it is the truth."""
+        return bool(self.error(parameter) <= self.radius.value)
+
+    def sharpness(self, truth: Any) -> float:
+        """``radius / ‖q - truth‖_Q``: 1 is tight, large is conservative, below 1 is not covered."""
+        error = self.error(truth)
+        return self.radius.value / error if error > 0.0 else float("inf")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for JSON."""
+        return {
+            "name": self.name,
+            "radius": self.radius.to_dict(),
+            "scope": self.scope,
+            "total": self.total,
+            "noise_level": self.noise_level,
+            "residuals": {name: bound.to_dict() for name, bound in self.residuals.items()},
+            "optimality_reported": self.residuals.reported,
+            "stability": self.stability.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Certificate:
+        """The inverse of `to_dict`."""
+        parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
+        return cls(
+            radius=Bound(**record["radius"]),
+            residuals=Residuals(**parts, reported=bool(record["optimality_reported"])),
+            total=float(record["total"]),
+            stability=Stability.from_dict(record["stability"]),
+            scope=str(record["scope"]),
+            noise_level=float(record["noise_level"]),
+            name=str(record["name"]),
+        )
+
+
+def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
+    """Evaluate `rule` for one candidate.
+
+    Raises
+    ------
+    InputError
+        The candidate does not belong to the problem, or the class has more coordinates than observations.
+    UncertifiedError
+        The stability constant is infinite, or the rule needs a residual that the candidate does not have.
+    """
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+    residuals = evaluate(problem, data, candidate)
+    constant = rule.stability or stability(problem, at=None if problem.linear else candidate.parameter, data=data)
+    pde = rule.physics(problem, candidate, residuals)
+    total = rule.total(residuals, pde)
+    radius = rule.radius(total, data, constant)
+    proven = _proven_radius(problem, data, candidate, constant)
+    # Rounding may leave the two a hair apart where they are equal in exact arithmetic.
+    covered = proven is not None and proven <= radius * (1.0 + 1e-8)
+    value = max(radius, proven) if covered and proven is not None else radius
+    if not np.isfinite(value):
+        raise UncertifiedError(f"the radius of {candidate.name!r} is {value}")
+    q, norm = candidate.parameter, problem.parameters.norm
+    return Certificate(
+        radius=Bound(value, "upper" if covered else "estimate", type(rule).__name__),
+        residuals=Residuals(**{**dict(residuals.items()), "pde": pde}, reported=residuals.reported),
+        total=total,
+        stability=constant,
+        scope="discrete" if covered else "estimate",
+        noise_level=data.noise_level,
+        name=candidate.name,
+        _distance=lambda truth: norm(problem.check_parameter(truth) - q),
+    )
+
+
+def _proven_radius(problem: Problem, data: Data, candidate: Candidate, constant: Stability) -> float | None:
+    """``C (‖F c + y0 - y‖_Y + delta) + ‖q - B c‖_Q`` with ``B c = Pi q``: contains every discrete truth of the class.
+
+    It needs no state, so it is the yardstick for radii that use one; None where no proof is known.
+    """
+    if not isinstance(problem, LinearProblem) or constant.constant.side != "upper":
+        return None
+    c, remainder = problem.parameters.project(candidate.parameter)
+    predicted: Array = problem.forward_matrix() @ c + problem.offset
+    misfit = data.norm(predicted - data.values)
+    return constant.constant.value * (misfit + data.noise_level) + problem.parameters.norm(remainder)

@@ -1,0 +1,99 @@
+"""The paper's radii R_delta and R_op: a stability constant times a weighted sum of residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import number
+from ..problem.data import Data
+from ..residual import Residuals
+from ..stability import Stability
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A certification rule: weights fixed before any candidate is seen, the same for all of them.
+
+    Parameters
+    ----------
+    stability
+        A stability constant computed beforehand, used for every candidate. Default: that of the problem, for a
+        nonlinear one at the candidate.
+    """
+
+    stability: Stability | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.stability is not None and not isinstance(self.stability, Stability):
+            raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weights of the residual components ``pde``, ``bc`` and ``optimality``."""
+        return {"pde": 1.0, "bc": 1.0, "optimality": 0.0}
+
+    def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
+        """The physics residual that enters the radius."""
+        return residuals.pde
+
+    def total(self, residuals: Residuals, pde: Bound) -> float:
+        """The paper's eta (total-certificate): ``data + a_pde pde + a_bc bc + a_opt optimality``."""
+        w = self.weights
+        if w["optimality"] > 0.0 and not residuals.reported:
+            raise UncertifiedError(
+                f"the rule weighs the optimality residual by {w['optimality']:g}, but the candidate reports none; "
+                "give Candidate(..., optimality=...) or a rule with optimality=0"
+            )
+        return (
+            residuals.data.value
+            + w["pde"] * pde.value
+            + w["bc"] * residuals.bc.value
+            + w["optimality"] * residuals.optimality.value
+        )
+
+    def radius(self, total: float, data: Data, stability: Stability) -> float:
+        """``C (eta + delta)^p``."""
+        return stability.constant.value * (total + data.noise_level) ** stability.exponent
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, weights and options, for the record."""
+        return {
+            "name": type(self).__name__,
+            "weights": self.weights,
+            "stability": "given" if self.stability is not None else "computed",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualRadius(Rule):
+    """The paper's R_delta (uncertainty-radius): ``C (data + pde + bc + delta)^p``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationalRadius(Rule):
+    """The paper's R_op (operational-radius): ``C (data + a_pde pde + a_bc bc + delta + a_opt optimality)^p``.
+
+    Parameters
+    ----------
+    pde, bc, optimality
+        The weights a_pde, a_bc and a_opt, all >= 0. With ``optimality > 0`` a candidate must report its optimality.
+    """
+
+    pde: float = 1.0
+    bc: float = 1.0
+    optimality: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in self.weights.items():
+            number(value, f"the weight {name}", least=0.0)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weights of the residual components."""
+        return {"pde": self.pde, "bc": self.bc, "optimality": self.optimality}

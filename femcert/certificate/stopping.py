@@ -1,0 +1,34 @@
+"""The paper's stopping rule: training may stop when the total residual is below a tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import number
+from ..problem.data import Data
+from ..residual import evaluate
+from .rules import Rule
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """``data + a_pde pde + a_bc bc + a_opt optimality <= tolerance`` (the paper's tau_cert, stopping-rule).
+
+    Call it with a candidate from a training loop; it needs no stability constant.
+    """
+
+    problem: Problem
+    data: Data
+    rule: Rule
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        number(self.tolerance, "tolerance", least=0.0)
+
+    def __call__(self, candidate: Candidate) -> bool:
+        """Whether `candidate` may be reported as certified."""
+        residuals = evaluate(self.problem, self.data, candidate)
+        pde = self.rule.physics(self.problem, candidate, residuals)
+        return bool(self.rule.total(residuals, pde) <= self.tolerance)

@@ -1,0 +1,74 @@
+"""Eigenpairs of symmetric pencils, checked by their residuals and deterministic in sign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+from ..errors import SolveError
+from .factor import Factorization
+
+Array = NDArray[np.float64]
+
+RESIDUAL_TOLERANCE = 1e-8
+
+
+def smallest_eigenpairs(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
+    """The `k` smallest eigenvalues, ascending, and `mass`-orthonormal eigenvectors of ``A x = lam M x``.
+
+    Shift-invert Lanczos about a shift just below zero, so that a singular `stiffness` (Neumann) works too;
+    small problems, which ARPACK refuses, are solved densely. Each vector's largest entry is positive.
+
+    Raises
+    ------
+    SolveError
+        Lanczos did not converge, or ``‖A x - lam M x‖ > 1e-8 (‖A x‖ + lam_k ‖M x‖)`` for some pair.
+    """
+    n = stiffness.shape[0]
+    if n <= max(2 * k + 2, 60):
+        values, vectors = dense_eigenpairs(stiffness, mass)
+        values, vectors = values[:k], vectors[:, :k]
+    else:
+        values, vectors = _shift_invert(stiffness, mass, k)
+    _check_residuals(stiffness, mass, values, vectors)
+    return values, _with_fixed_signs(vectors)
+
+
+def dense_eigenpairs(stiffness: Any, mass: Any) -> tuple[Array, Array]:
+    """All eigenpairs of a small symmetric pencil, ascending, `mass`-orthonormal."""
+    values, vectors = eigh(stiffness.toarray(), mass.toarray())
+    return values, vectors
+
+
+def _shift_invert(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
+    # The shift is tiny against the smallest nonzero eigenvalue, and makes A - shift M positive definite.
+    shift = -1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0]
+    factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
+    inverse = LinearOperator(stiffness.shape, matvec=factor.solve, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(stiffness.shape[0])
+    try:
+        values, vectors = eigsh(stiffness, k=k, M=mass, sigma=shift, OPinv=inverse, v0=start)
+    except ArpackError as error:
+        raise SolveError(f"the eigensolver did not converge for {k} eigenpairs: {error}") from None
+    order = np.argsort(values)
+    return values[order], vectors[:, order]
+
+
+def _check_residuals(stiffness: Any, mass: Any, values: Array, vectors: Array) -> None:
+    Ax, Mx = stiffness @ vectors, mass @ vectors
+    residual = np.linalg.norm(Ax - Mx * values, axis=0)
+    scale = np.linalg.norm(Ax, axis=0) + abs(values[-1]) * np.linalg.norm(Mx, axis=0)
+    worst = float(np.max(residual / scale))
+    if not worst <= RESIDUAL_TOLERANCE:
+        raise SolveError(f"an eigenpair has the relative residual {worst:.2g}, above {RESIDUAL_TOLERANCE:g}")
+
+
+def _with_fixed_signs(vectors: Array) -> Array:
+    # The first entry within a hair of the largest decides, so that symmetric modes do not flip by rounding.
+    size = np.abs(vectors)
+    leading = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-6), axis=0)
+    return vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])])

@@ -1,0 +1,121 @@
+"""What every inverse problem offers: parameter to state, state to data, and their residual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis
+
+from ..errors import InputError
+from .checks import Array, number, real_vector
+from .data import Data
+from .lagrange import check_state_basis, same_mesh
+from .sensors import Sensors
+from .space import ParameterSpace
+
+
+class Problem:
+    """An inverse problem on finite elements: recover `parameter` from sensor values of its state.
+
+    A subclass gives `solve` and `residual`; everything that a certificate needs follows.
+
+    Attributes
+    ----------
+    basis
+        Basis of the state.
+    parameters
+        The admissible class (its ``basis`` is the parameter's).
+    sensors
+        Functionals of the state.
+    linear
+        Whether the state depends linearly (affinely) on the parameter.
+    has_state
+        Whether candidates carry a state.
+    """
+
+    linear: bool
+    has_state = True
+
+    def __init__(self, basis: Basis, parameters: ParameterSpace, sensors: Sensors) -> None:
+        check_state_basis(basis)
+        if not isinstance(parameters, ParameterSpace):
+            raise InputError(f"parameters is a {type(parameters).__name__}; expected a space such as EigenmodeSpace")
+        if not isinstance(sensors, Sensors):
+            raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
+        if not same_mesh(basis.mesh, parameters.basis.mesh):
+            raise InputError("parameters live on another mesh than basis; build them on the same mesh")
+        if sensors.matrix.shape[1] != basis.N:
+            raise InputError(f"sensors expect {sensors.matrix.shape[1]} dofs, but basis has {basis.N}")
+        self.basis = basis
+        self.parameters = parameters
+        self.sensors = sensors
+
+    @property
+    def observation_count(self) -> int:
+        """Length of the data vector."""
+        return self.sensors.count
+
+    def check_parameter(self, parameter: Any) -> Array:
+        """`parameter` as a finite real dof vector on the parameter's basis, or an `InputError`."""
+        return real_vector(parameter, self.parameters.basis.N, "parameter")
+
+    def check_state(self, state: Any) -> Array:
+        """`state` as finite real dof values on the state's basis, or an `InputError`."""
+        return real_vector(state, self.basis.N, "state")
+
+    def check_data(self, data: Data) -> Data:
+        """`data` if it has one value per observation, else an `InputError`."""
+        if not isinstance(data, Data):
+            raise InputError(f"data is a {type(data).__name__}; expected femcert.Data(values, noise_level)")
+        if data.values.size != self.observation_count:
+            raise InputError(f"data has {data.values.size} values; the problem has {self.observation_count} observations")
+        return data
+
+    def solve(self, parameter: Any) -> Array:
+        """State that belongs to a parameter (dof vectors)."""
+        raise NotImplementedError
+
+    def residual(self, state: Any, parameter: Any) -> Array:
+        """Weak residual ``<r, phi_i> = l(q)(phi_i) - a(u, phi_i)``, zero at prescribed dofs.
+
+        Several columns where the state has several time levels.
+        """
+        raise NotImplementedError
+
+    def observe(self, state: Any) -> Array:
+        """``H u``, a value per observation."""
+        return self.sensors(self.check_state(state))
+
+    def predict(self, state: Any, parameter: Any) -> Array:
+        """What a candidate pair says the sensors should read: ``H u`` where there is a state."""
+        return self.observe(state)
+
+    def simulate(self, parameter: Any, *, noise: float = 0.0, seed: int = 0) -> Data:
+        """Synthetic data of a known parameter.
+
+        Independent Gaussian noise of standard deviation ``noise ‖H u‖ / sqrt(m)``; the noise level of the result is
+        the norm of the noise that was drawn.
+        """
+        exact = self.observe(self.solve(parameter))
+        scale = number(noise, "noise", least=0.0) * np.linalg.norm(exact) / np.sqrt(exact.size)
+        error = scale * np.random.default_rng(seed).standard_normal(exact.size)
+        return Data(exact + error, float(np.linalg.norm(error)))
+
+    # What the residual room needs to turn the functionals above into norms.
+
+    @property
+    def residual_mass(self) -> Any:
+        """Mass matrix on the free dofs, in which a strong residual is measured."""
+        raise NotImplementedError
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """Dofs that no boundary condition prescribes."""
+        return np.arange(self.basis.N)
+
+    def boundary_defect(self, state: Any, parameter: Any) -> float:
+        """L2 norm of the violation of prescribed boundary (or initial) values."""
+        return 0.0
+

@@ -1,0 +1,164 @@
+"""Dirichlet, Neumann and Robin conditions on the whole boundary or on named parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
+
+from ..errors import InputError
+from .checks import Array, number, real_array
+from .lagrange import mass_form, nodal_values
+from .mesh import boundary_facets
+
+Value = Union[float, Callable[[Array], Any]]
+
+
+@dataclass(frozen=True)
+class BoundaryConditions:
+    """Boundary conditions as algebra: prescribed dofs, and what natural conditions add to operator and load.
+
+    Attributes
+    ----------
+    prescribed, values
+        Dirichlet dofs, and a full-length dof vector with their values (zero elsewhere).
+    free
+        All other dofs.
+    operator, load
+        Robin matrix ``(alpha u, v)`` and natural load ``(g, v)``, or None where there is none.
+    mass
+        L2 mass matrix of the Dirichlet part of the boundary, on all dofs.
+    """
+
+    prescribed: NDArray[np.int64]
+    free: NDArray[np.int64]
+    values: Array
+    operator: Any
+    load: Array | None
+    mass: Any
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether the solution for a zero parameter and zero source is zero."""
+        return not self.values.any() and (self.load is None or not self.load.any())
+
+
+def boundary_conditions(
+    basis: Basis,
+    *,
+    dirichlet: Value | Mapping[str, Value] | None = None,
+    neumann: Mapping[str, Value] | None = None,
+    robin: Mapping[str, tuple[Value, Value]] | None = None,
+) -> BoundaryConditions:
+    """Assemble ``u = g`` (dirichlet), ``a du/dn = g`` (neumann), ``a du/dn + alpha u = g`` (robin).
+
+    Parameters
+    ----------
+    dirichlet
+        None: zero wherever no Neumann or Robin condition is named. A number or function: that value there.
+        A mapping: values on the named parts only, natural conditions elsewhere; ``{}`` for none at all.
+    neumann, robin
+        Named parts with ``g``, and with the pair ``(alpha, g)``, ``alpha >= 0``.
+    """
+    mesh = basis.mesh
+    natural = {**_facets(mesh, neumann, "neumann"), **_facets(mesh, robin, "robin")}
+    if set(neumann or {}) & set(robin or {}):
+        raise InputError(f"{sorted(set(neumann or {}) & set(robin or {}))} is both in neumann and in robin")
+    if isinstance(dirichlet, Mapping):
+        parts = {name: (boundary_facets(mesh, name), value) for name, value in dirichlet.items()}
+    else:
+        named = np.concatenate(list(natural.values())) if natural else np.zeros(0, dtype=np.int64)
+        rest = np.setdiff1d(mesh.boundary_facets(), named)
+        parts = {"boundary": (rest, 0.0 if dirichlet is None else dirichlet)} if len(rest) else {}
+    _refuse_overlap({**natural, **{f"dirichlet {name}": facets for name, (facets, _) in parts.items()}})
+    prescribed, values, mass = _essential(basis, parts)
+    operator, load = _natural(basis, natural, neumann or {}, robin or {})
+    free = np.setdiff1d(np.arange(basis.N), prescribed)
+    if not len(free):
+        raise InputError(f"the mesh ({mesh.nelements} elements) has no interior dofs; refine it")
+    return BoundaryConditions(prescribed, free, values, operator, load, mass)
+
+
+def _facets(mesh: Any, parts: Mapping[str, Any] | None, kind: str) -> dict[str, NDArray[np.int64]]:
+    if parts is not None and not isinstance(parts, Mapping):
+        raise InputError(f"{kind} is a {type(parts).__name__}; expected a mapping from boundary names")
+    return {name: boundary_facets(mesh, name) for name in parts or {}}
+
+
+def _refuse_overlap(parts: Mapping[str, NDArray[np.int64]]) -> None:
+    names = list(parts)
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            shared = np.intersect1d(parts[first], parts[second])
+            if len(shared):
+                raise InputError(f"boundary conditions {first!r} and {second!r} share {len(shared)} facets")
+
+
+def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64], Array, Any]:
+    values = np.zeros(basis.N)
+    prescribed = np.zeros(basis.N, dtype=bool)
+    for name, (facets, value) in parts.items():
+        dofs = basis.get_dofs(facets=facets).flatten()
+        given = nodal_values(basis, value, f"the Dirichlet value on {name!r}")[dofs]
+        # Two parts may meet in a corner; they must agree there, or the state would be ambiguous.
+        clash = prescribed[dofs] & (np.abs(values[dofs] - given) > 1e-12 * (1.0 + np.abs(given)))
+        if clash.any():
+            where = basis.doflocs[:, dofs[clash][0]]
+            raise InputError(f"the Dirichlet value on {name!r} contradicts another part at {where.round(6).tolist()}")
+        values[dofs], prescribed[dofs] = given, True
+    facets = np.concatenate([f for f, _ in parts.values()]) if parts else np.zeros(0, dtype=np.int64)
+    mass = asm(mass_form, _facet_basis(basis, facets)).tocsr() if len(facets) else csr_matrix((basis.N, basis.N))
+    return np.flatnonzero(prescribed), values, mass
+
+
+def _natural(
+    basis: Basis,
+    facets: Mapping[str, NDArray[np.int64]],
+    neumann: Mapping[str, Value],
+    robin: Mapping[str, tuple[Value, Value]],
+) -> tuple[Any, Array | None]:
+    operator, load = None, None
+    for name, where in facets.items():
+        part = _facet_basis(basis, where)
+        if name in robin:
+            if not isinstance(robin[name], tuple) or len(robin[name]) != 2:
+                raise InputError(f"robin[{name!r}] is {robin[name]!r}; expected a pair (alpha, g)")
+            alpha, g = robin[name]
+            weight = _on_facets(alpha, part, f"the Robin coefficient on {name!r}")
+            if weight.min() < 0.0:
+                raise InputError(f"the Robin coefficient on {name!r} takes {weight.min():.4g}; expected at least 0")
+            matrix = asm(_weighted_mass, part, alpha=weight).tocsr()
+            operator = matrix if operator is None else operator + matrix
+        else:
+            g = neumann[name]
+        vector = asm(_weighted_load, part, g=_on_facets(g, part, f"the flux on {name!r}"))
+        load = vector if load is None else load + vector
+    return operator, load
+
+
+def _facet_basis(basis: Basis, facets: NDArray[np.int64]) -> FacetBasis:
+    return FacetBasis(basis.mesh, basis.elem, facets=facets, intorder=2 * basis.elem.maxdeg + 1)
+
+
+def _on_facets(value: Value, part: FacetBasis, name: str) -> Array:
+    if not callable(value):
+        return np.full(part.dx.shape, number(value, name))
+    values = real_array(value(np.asarray(part.global_coordinates())), name)
+    if values.shape not in ((), part.dx.shape):
+        raise InputError(f"{name} returned shape {values.shape}; expected {part.dx.shape}")
+    return np.array(np.broadcast_to(values, part.dx.shape))
+
+
+@BilinearForm
+def _weighted_mass(u: Any, v: Any, w: Any) -> Any:
+    return w["alpha"] * u * v
+
+
+@LinearForm
+def _weighted_load(v: Any, w: Any) -> Any:
+    return w["g"] * v

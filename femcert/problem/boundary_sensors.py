@@ -1,0 +1,106 @@
+"""Sensors on the boundary: averages over arcs of equal length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.csgraph import connected_components, depth_first_order
+from skfem import Basis
+
+from ..errors import InputError
+from .checks import Array, count
+from .lagrange import check_state_basis
+from .locate import interpolation_matrix
+from .mesh import boundary_facets
+from .sensors import Sensors
+
+# Three Gauss points are exact for the quadratics along a straight facet.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
+
+
+class BoundarySensors(Sensors):
+    """Averages of the trace over `count` arcs of equal length of a named boundary.
+
+    In 1D the boundary is a set of points, and `count` must be their number. In 2D each connected piece of the
+    boundary is walked once, and cut where the arcs end (facets are split, not rounded).
+
+    Parameters
+    ----------
+    boundary
+        Name of a boundary part; None for the whole boundary.
+    """
+
+    bounded = True
+
+    def __init__(self, basis: Basis, *, boundary: str | None = None, count: int) -> None:
+        check_state_basis(basis)
+        mesh = basis.mesh
+        facets = mesh.boundary_facets() if boundary is None else boundary_facets(mesh, boundary)
+        if mesh.dim() == 1:
+            super().__init__(_end_points(basis, facets, count))
+        else:
+            super().__init__(_arc_averages(basis, facets, count))
+
+
+def _end_points(basis: Basis, facets: NDArray[np.int64], number: int) -> csr_matrix:
+    if count(number, "count") != len(facets):
+        raise InputError(f"count is {number}, but this boundary has {len(facets)} points")
+    nodes = np.sort(basis.mesh.facets[0, facets])
+    points = basis.mesh.p[:, nodes]
+    cells = np.array([np.flatnonzero((basis.mesh.t == node).any(axis=0))[0] for node in nodes])
+    return interpolation_matrix(basis, points, cells)
+
+
+def _arc_averages(basis: Basis, facets: NDArray[np.int64], number: int) -> csr_matrix:
+    mesh = basis.mesh
+    facets, forward = _walk(mesh, facets)
+    start, end = mesh.p[:, mesh.facets[0, facets]], mesh.p[:, mesh.facets[1, facets]]
+    start, end = np.where(forward, start, end), np.where(forward, end, start)
+    length = np.linalg.norm(end - start, axis=0)
+    stop = np.cumsum(length)
+    total = stop[-1]
+    # Cut the walk at the facet ends and at the arc ends; every piece then lies in one facet and one arc.
+    arcs = total * np.arange(1, count(number, "count")) / number
+    cuts = np.unique(np.concatenate([[0.0], stop, arcs]))
+    cuts = cuts[np.concatenate([[True], np.diff(cuts) > 1e-13 * total])]
+    middle = 0.5 * (cuts[1:] + cuts[:-1])
+    facet = np.minimum(np.searchsorted(stop, middle), len(facets) - 1)
+    arc = np.minimum((middle / total * number).astype(int), number - 1)
+    s = middle[:, None] + 0.5 * np.diff(cuts)[:, None] * _NODES
+    weight = 0.5 * np.diff(cuts)[:, None] * _WEIGHTS
+    ratio = (s - (stop - length)[facet][:, None]) / length[facet][:, None]
+    x = start[:, facet, None] + ratio * (end - start)[:, facet, None]
+    cells = np.repeat(mesh.f2t[0, facets][facet], len(_NODES))
+    values = interpolation_matrix(basis, x.reshape(2, -1), cells)
+    gather = csr_matrix(
+        (weight.ravel(), (np.repeat(arc, len(_NODES)), np.arange(values.shape[0]))), shape=(number, values.shape[0])
+    )
+    return diags(1.0 / np.asarray(gather.sum(axis=1)).ravel()) @ gather @ values
+
+
+def _walk(mesh: Any, facets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Facets in the order of a walk along the boundary curves, and whether each is walked from its first node."""
+    nodes = mesh.facets[:, facets]
+    n = mesh.p.shape[1]
+    graph = csr_matrix((np.ones(len(facets)), nodes), shape=(n, n))
+    graph = graph + graph.T
+    degree = np.diff(graph.indptr)
+    _, label = connected_components(graph, directed=False)
+    position: Array = np.full(n, -1.0)
+    reached = 0
+    for piece in np.unique(label[nodes[0]]):
+        members = np.flatnonzero(label == piece)
+        # An open curve is walked from one of its ends, a closed one from its lowest node.
+        ends = members[degree[members] == 1]
+        order = depth_first_order(graph, ends[0] if len(ends) else members[0], directed=False)[0]
+        position[order] = reached + np.arange(len(order))
+        reached += len(order) + 1
+    low, high = position[nodes[0]], position[nodes[1]]
+    # Consecutive nodes, except for the facet that closes a loop: that one comes last and runs backwards.
+    closing = np.abs(low - high) > 1.5
+    key = np.where(closing, np.maximum(low, high) + 0.5, np.minimum(low, high))
+    order = np.argsort(key)
+    return facets[order], np.where(closing, low > high, low < high)[order]

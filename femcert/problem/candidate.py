@@ -1,0 +1,156 @@
+"""A reconstruction to be judged: a state and a parameter, wherever they come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import Problem
+from .checks import Array, frozen, number
+from .lagrange import same_mesh, sampled
+
+
+class Candidate:
+    """A pair (state, parameter) of dof vectors, read-only from here on.
+
+    Parameters
+    ----------
+    state
+        Dof values of the state, as the problem's ``solve`` returns them; None where there is no state (tomography).
+    parameter
+        Dof values of the parameter.
+    optimality
+        Gradient norm (or another stationarity measure) that the solver reached, the paper's r_opt; None: not known.
+    name
+        What to call it in tables.
+    mesh
+        The mesh it was made on, if known: a candidate of another mesh is then refused even if the sizes agree.
+    """
+
+    def __init__(
+        self, state: Any, parameter: Any, optimality: float | None = None, name: str = "learned", *, mesh: Any = None
+    ) -> None:
+        self._state = None if state is None else _stored(state, "state")
+        self._parameter = _stored(parameter, "parameter")
+        self._optimality = None if optimality is None else float(optimality)
+        self.name = str(name)
+        self._mesh = mesh
+
+    @property
+    def state(self) -> Array | None:
+        """Dof values of the state (read-only), or None."""
+        return self._state
+
+    @property
+    def parameter(self) -> Array:
+        """Dof values of the parameter (read-only)."""
+        return self._parameter
+
+    @property
+    def optimality(self) -> float | None:
+        """Stationarity measure of the solver that made it, or None."""
+        return self._optimality
+
+    def __repr__(self) -> str:
+        size = "no state" if self._state is None else f"state {self._state.shape}"
+        return f"Candidate({self.name!r}, {size}, parameter {self._parameter.shape})"
+
+    @classmethod
+    def from_coefficients(
+        cls, problem: Problem, coefficients: Any, *, optimality: float | None = None, name: str = "learned"
+    ) -> Candidate:
+        """The parameter ``B c`` with the state that the problem's own solver gives it."""
+        q = problem.parameters.field(coefficients)
+        return cls(_state_of(problem, q), q, optimality, name, mesh=problem.basis.mesh)
+
+    @classmethod
+    def from_functions(
+        cls,
+        problem: Problem,
+        *,
+        parameter: Any,
+        state: Any = None,
+        optimality: float | None = None,
+        name: str = "learned",
+    ) -> Candidate:
+        """Nodal interpolants of functions of ``x`` (scikit-fem coordinates ``(dimension, points)``).
+
+        Without a `state` the problem's own solver computes it. A heat state is a function for each observation
+        time, in a list (or one function, for one time).
+        """
+        q = sampled(problem.parameters.basis, parameter, "parameter")
+        if state is None:
+            u = _state_of(problem, q)
+        elif isinstance(state, (list, tuple)):
+            parts = [sampled(problem.basis, f, f"state[{i}]") for i, f in enumerate(state)]
+            u = np.column_stack(parts) if len(parts) != 1 else parts[0]
+        else:
+            u = sampled(problem.basis, state, "state")
+        return cls(u, q, optimality, name, mesh=problem.basis.mesh)
+
+    @classmethod
+    def from_file(cls, problem: Problem, path: str | Path, *, name: str | None = None) -> Candidate:
+        """Arrays ``parameter`` and, optionally, ``state`` and ``optimality`` from an ``.npz`` file.
+
+        Without a ``state`` the problem's own solver computes it. No pickled object is ever loaded.
+        """
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (OSError, ValueError, BadZipFile, EOFError, KeyError) as error:
+            raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
+        if "parameter" not in arrays:
+            raise InputError(f"{path} holds {sorted(arrays)}; expected an array 'parameter'")
+        q = problem.check_parameter(arrays["parameter"])
+        u = arrays["state"] if "state" in arrays else _state_of(problem, q)
+        optimality = number(arrays["optimality"], "optimality") if "optimality" in arrays else None
+        return cls(u, q, optimality, name or path.stem, mesh=problem.basis.mesh)
+
+    def save(self, path: str | Path) -> None:
+        """Write an ``.npz`` file that `from_file` reads."""
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
+        arrays: dict[str, Any] = {"parameter": self._parameter}
+        if self._state is not None:
+            arrays["state"] = self._state
+        if self._optimality is not None:
+            arrays["optimality"] = np.array(self._optimality)
+        np.savez_compressed(path, **arrays)
+
+
+def check_candidate(problem: Problem, candidate: Any) -> Candidate:
+    """`candidate` if it belongs to `problem`: right type, right mesh, right shapes, finite and real."""
+    if not isinstance(candidate, Candidate):
+        raise InputError(f"got a {type(candidate).__name__}; expected a femcert.Candidate")
+    if candidate._mesh is not None and not same_mesh(candidate._mesh, problem.basis.mesh):
+        raise InputError(f"candidate {candidate.name!r} was made on another mesh than the problem's")
+    problem.check_parameter(candidate.parameter)
+    if candidate.optimality is not None:
+        number(candidate.optimality, "optimality", least=0.0)
+    if candidate.state is not None:
+        problem.check_state(candidate.state)
+    elif problem.has_state:
+        raise InputError(f"candidate {candidate.name!r} has no state; expected one, or use Candidate.from_coefficients")
+    return candidate
+
+
+def _state_of(problem: Problem, parameter: Array) -> Array | None:
+    return problem.solve(parameter) if problem.has_state else None
+
+
+def _stored(values: Any, name: str) -> NDArray[Any]:
+    # NaN, complex or misshapen values are refused by the problem that judges the candidate, so that `no_harm`
+    # can record them as its reason; here only what is no array of numbers at all.
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.number):
+        raise InputError(f"{name} has type {array.dtype}; expected numbers")
+    return frozen(array)

@@ -1,0 +1,67 @@
+"""Coefficients given as numbers, functions, per-element arrays or per-subdomain tables, at quadrature points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis
+
+from ..errors import InputError
+from .checks import Array, real_array
+from .mesh import region_elements
+
+Coefficient = Union[float, NDArray[Any], Callable[[Array], Any], Mapping[str, float]]
+
+
+def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "any") -> Array:
+    """Values of a coefficient at the quadrature points of `basis`, shape ``(elements, points)``.
+
+    Parameters
+    ----------
+    value
+        A number, a function of ``x`` (scikit-fem coordinates, ``x[0]``, ``x[1]``), an array with one value per
+        element, or a mapping from subdomain names to numbers that covers the mesh.
+    sign
+        ``"positive"``, ``"nonnegative"`` or ``"any"``: which values are accepted.
+    """
+    shape = basis.dx.shape
+    if isinstance(value, Mapping):
+        value = _by_region(value, basis, name)
+    if callable(value):
+        x = np.asarray(basis.global_coordinates())
+        values = real_array(value(x), name)
+        if values.shape not in ((), shape):
+            raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {shape}")
+    else:
+        values = real_array(value, name)
+        if values.ndim == 1 and values.size == shape[0]:
+            values = values[:, None]
+        elif values.ndim != 0:
+            raise InputError(f"{name} has shape {values.shape}; expected a number or ({shape[0]},), one per element")
+    check_sign(values, name, sign)
+    return np.array(np.broadcast_to(values, shape))
+
+
+def check_sign(values: Array, name: str, sign: str) -> None:
+    """Refuse values that are not ``"positive"``, or not ``"nonnegative"``."""
+    least = float(np.min(values))
+    if sign == "positive" and not least > 0.0:
+        raise InputError(f"{name} takes the value {least:.4g}; expected positive values everywhere")
+    if sign == "nonnegative" and not least >= 0.0:
+        raise InputError(f"{name} takes the value {least:.4g}; expected values of at least 0 everywhere")
+
+
+def _by_region(table: Mapping[str, float], basis: Basis, name: str) -> Array:
+    values = np.full(basis.nelems, np.nan)
+    for region, number in table.items():
+        elements = region_elements(basis.mesh, region)
+        if not np.all(np.isnan(values[elements])):
+            raise InputError(f"{name}: subdomain {region!r} overlaps another one of the table")
+        values[elements] = real_array(number, f"{name} on {region!r}")
+    missing = int(np.isnan(values).sum())
+    if missing:
+        raise InputError(f"{name} is not given on {missing} of {basis.nelems} elements; expected all subdomains")
+    return values

@@ -1,0 +1,94 @@
+"""Measured values with their noise level and, optionally, their covariance."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from ..errors import InputError
+from .checks import Array, frozen, number, real_array, real_vector
+
+
+class Data:
+    """Values ``y = H u + e`` with ``‖e‖_Y <= noise_level``. Read-only.
+
+    Parameters
+    ----------
+    values
+        The measurements, one per sensor (for several observation times: time after time).
+    noise_level
+        The paper's delta, in the norm of Y.
+    covariance
+        None: Y has the Euclidean norm. Variances ``(m,)`` or an SPD matrix C ``(m, m)``:
+        ``‖y‖_Y² = y' C^-1 y``, and `noise_level` is in that norm (about ``sqrt(m)`` for noise of covariance C).
+    """
+
+    def __init__(self, values: Any, noise_level: float, covariance: Any = None) -> None:
+        self._values = frozen(real_vector(values, None, "data values"))
+        if not self._values.size:
+            raise InputError("data values are empty; expected one per sensor")
+        self._noise_level = number(noise_level, "noise_level", least=0.0)
+        self._covariance = None if covariance is None else self._checked(covariance)
+        if self._covariance is not None:
+            self._root  # noqa: B018  (an indefinite covariance is refused here, not at first use)
+
+    @property
+    def values(self) -> Array:
+        """The measurements (read-only)."""
+        return self._values
+
+    @property
+    def noise_level(self) -> float:
+        """Bound of the noise in the norm of Y (the paper's delta)."""
+        return self._noise_level
+
+    @property
+    def covariance(self) -> Array | None:
+        """Noise covariance: variances, a matrix, or None."""
+        return self._covariance
+
+    def _checked(self, covariance: Any) -> Array:
+        C = real_array(covariance, "covariance")
+        m = self._values.size
+        if C.shape not in ((m,), (m, m)):
+            raise InputError(f"covariance has shape {C.shape}; expected ({m},) or ({m}, {m})")
+        if C.ndim == 2 and not np.allclose(C, C.T, rtol=1e-10, atol=0.0):
+            raise InputError("covariance is not symmetric")
+        return frozen(C)
+
+    @cached_property
+    def _root(self) -> Array:
+        C = self._covariance
+        assert C is not None
+        if C.ndim == 1:
+            if not np.all(C > 0.0):
+                raise InputError(f"covariance has the variance {C.min():.4g}; expected positive variances")
+            return np.sqrt(C)
+        try:
+            return cholesky(C, lower=True)
+        except np.linalg.LinAlgError:
+            raise InputError("covariance is not positive definite") from None
+
+    def whiten(self, values: Array) -> Array:
+        """``L^-1 values`` with ``C = L L'`` (vector or columns), so that ``‖values‖_Y`` is its Euclidean norm."""
+        if self._covariance is None:
+            return values
+        if self._root.ndim == 1:
+            return values / (self._root if values.ndim == 1 else self._root[:, None])
+        return solve_triangular(self._root, values, lower=True)
+
+    def whiten_transposed(self, values: Array) -> Array:
+        """``L^-T values``, the transpose of `whiten`."""
+        if self._covariance is None or self._root.ndim == 1:
+            return self.whiten(values)
+        return solve_triangular(self._root, values, lower=True, trans="T")
+
+    def norm(self, values: Array) -> float:
+        """``‖values‖_Y``."""
+        return float(np.linalg.norm(self.whiten(values)))
+
+    def __repr__(self) -> str:
+        return f"Data({self._values.size} values, noise_level={self._noise_level:.4g})"

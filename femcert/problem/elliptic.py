@@ -1,0 +1,151 @@
+"""Elliptic model problems: an unknown source, and an unknown conductivity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import diags
+from skfem import Basis, BilinearForm, LinearForm, asm
+from skfem.helpers import dot, grad
+
+from ..errors import InputError
+from .boundary import Value
+from .coefficients import Coefficient, at_quadrature, check_sign
+from .lagrange import check_state_basis, mass_matrix
+from .linear import LinearProblem
+from .nonlinear import NonlinearProblem
+from .sensors import Sensors
+from .space import ParameterSpace
+
+MASS = ("consistent", "lumped")
+
+
+@BilinearForm
+def diffusion(u: Any, v: Any, w: Any) -> Any:
+    """(a grad u, grad v)"""
+    return w["a"] * dot(grad(u), grad(v))
+
+
+@BilinearForm
+def reaction_form(u: Any, v: Any, w: Any) -> Any:
+    """(c u, v)"""
+    return w["c"] * u * v
+
+
+class EllipticSource(LinearProblem):
+    """Recover the source q of ``-div(a grad u) + c u = q``.
+
+    Weak form: ``(a grad u, grad v) + (c u, v) = (q, v)``, with Dirichlet, Neumann (``a du/dn = g``) and Robin
+    (``a du/dn + alpha u = g``) conditions.
+
+    Parameters
+    ----------
+    conductivity, reaction
+        a > 0 and c >= 0: numbers, functions of x, per-element arrays or tables by subdomain.
+    mass
+        ``"consistent"`` or ``"lumped"`` (row sums) for the terms ``(q, v)`` and ``(c u, v)``. On a uniform line with P1
+        the lumped problem is the classical finite-difference scheme.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        conductivity: Coefficient = 1.0,
+        reaction: Coefficient = 0.0,
+        dirichlet: Value | Mapping[str, Value] | None = None,
+        neumann: Mapping[str, Value] | None = None,
+        robin: Mapping[str, tuple[Value, Value]] | None = None,
+        mass: str = "consistent",
+    ) -> None:
+        check_state_basis(basis)
+        lumped = is_lumped(mass)
+        self.conductivity = at_quadrature(conductivity, basis, "conductivity", sign="positive")
+        self.reaction = at_quadrature(reaction, basis, "reaction", sign="nonnegative")
+        operator = asm(diffusion, basis, a=self.conductivity).tocsr()
+        same_element = type(parameters.basis.elem) is type(basis.elem)
+        if self.reaction.any():
+            operator = operator + _reaction_matrix(basis, self.reaction, lumped)
+        super().__init__(
+            basis,
+            operator=operator,
+            load=mass_matrix(basis, lumped=True) if lumped and same_element else None,
+            parameters=parameters,
+            sensors=sensors,
+            dirichlet=dirichlet,
+            neumann=neumann,
+            robin=robin,
+            definite=True,
+            lumped=lumped,
+        )
+
+
+class EllipticCoefficient(NonlinearProblem):
+    """Recover the conductivity of ``-div(a(q) grad u) = f``, with ``a = exp(q)`` or ``a = q``.
+
+    Parameters
+    ----------
+    source
+        f: a number, a function of x, a per-element array or a table by subdomain.
+    transform
+        ``"exp"`` (q is the log-conductivity) or ``"identity"`` (q itself; it must stay positive).
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        source: Coefficient | None = None,
+        transform: str = "exp",
+        dirichlet: Value | Mapping[str, Value] | None = None,
+        neumann: Mapping[str, Value] | None = None,
+        robin: Mapping[str, tuple[Value, Value]] | None = None,
+    ) -> None:
+        check_state_basis(basis)
+        if transform not in ("exp", "identity"):
+            raise InputError(f"transform is {transform!r}; expected 'exp' or 'identity'")
+        self.transform = transform
+        f = at_quadrature(0.0 if source is None else source, basis, "source")
+
+        def conductivity(q: Any) -> Any:
+            if transform == "exp":
+                return np.exp(q)
+            check_sign(np.asarray(q), "the conductivity", "positive")
+            return np.asarray(q)
+
+        def slope(q: Any) -> Any:
+            return np.exp(q) if transform == "exp" else 1.0
+
+        super().__init__(
+            basis,
+            equation=LinearForm(lambda v, w: conductivity(w["q"]) * dot(grad(w["u"]), grad(v)) - f * v),
+            state_derivative=BilinearForm(lambda u, v, w: conductivity(w["q"]) * dot(grad(u), grad(v))),
+            parameter_derivative=BilinearForm(lambda q, v, w: slope(w["q"]) * q * dot(grad(w["u"]), grad(v))),
+            parameters=parameters,
+            sensors=sensors,
+            dirichlet=dirichlet,
+            neumann=neumann,
+            robin=robin,
+            linear_in_state=True,
+            definite=True,
+        )
+
+
+def is_lumped(mass: str) -> bool:
+    """Whether `mass` is ``"lumped"``; anything but that and ``"consistent"`` is refused."""
+    if mass not in MASS:
+        raise InputError(f"mass is {mass!r}; expected one of {', '.join(MASS)}")
+    return mass == "lumped"
+
+
+def _reaction_matrix(basis: Basis, c: Any, lumped: bool) -> Any:
+    C = asm(reaction_form, basis, c=c).tocsr()
+    if not lumped:
+        return C
+    return diags(np.asarray(C.sum(axis=1)).ravel()).tocsr()

@@ -1,0 +1,264 @@
+"""The heat equation with an unknown initial condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis, asm
+
+from ..errors import InputError
+from ..linalg import Factorization, dense_eigenpairs, solve_mass
+from .boundary import Value
+from .checks import Array, count, real_array
+from .coefficients import Coefficient, at_quadrature
+from .elliptic import diffusion, is_lumped
+from .lagrange import check_state_basis, mass_matrix
+from .linear import LinearProblem, dense
+from .sensors import Sensors
+from .space import ParameterSpace
+
+# Implicitness of each time-stepping scheme.
+THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
+# Beyond this the exact exponential, which is dense, would be the wrong tool.
+MOST_EXACT_DOFS = 1500
+
+
+class HeatInitial(LinearProblem):
+    """Recover the initial value q of ``u_t - div(kappa grad u) = 0``, ``u(0) = q``, from later observations.
+
+    Homogeneous Dirichlet conditions on the whole boundary or on named parts, insulated elsewhere; Robin conditions
+    ``kappa du/dn + alpha u = 0`` on named parts.
+
+    Parameters
+    ----------
+    times
+        Observation time or times, increasing; the data are the sensor values time after time.
+    diffusivity
+        kappa > 0.
+    scheme
+        ``"crank-nicolson"`` (order 2), ``"backward-euler"`` (order 1), or ``"exact"``: the exponential of the discrete
+        operator, for at most 1,500 free dofs.
+    steps
+        Time steps up to the last observation time; every observation time must be on the grid.
+    mass
+        ``"consistent"`` or ``"lumped"``.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        times: Any,
+        diffusivity: Coefficient = 1.0,
+        scheme: str = "crank-nicolson",
+        steps: int = 100,
+        dirichlet: Value | Mapping[str, Value] | None = None,
+        robin: Mapping[str, tuple[Value, Value]] | None = None,
+        mass: str = "consistent",
+    ) -> None:
+        check_state_basis(basis)
+        lumped = is_lumped(mass)
+        if scheme not in (*THETA, "exact"):
+            raise InputError(f"scheme is {scheme!r}; expected 'crank-nicolson', 'backward-euler' or 'exact'")
+        self.scheme = scheme
+        self.times = _checked_times(times)
+        self.steps = count(steps, "steps")
+        self.observed = np.arange(len(self.times)) if scheme == "exact" else _on_grid(self.times, self.steps)
+        kappa = at_quadrature(diffusivity, basis, "diffusivity", sign="positive")
+        same_element = type(parameters.basis.elem) is type(basis.elem)
+        super().__init__(
+            basis,
+            operator=asm(diffusion, basis, a=kappa).tocsr(),
+            load=mass_matrix(basis, lumped=True) if lumped and same_element else None,
+            parameters=parameters,
+            sensors=sensors,
+            dirichlet=dirichlet,
+            robin=robin,
+            definite=True,
+            lumped=lumped,
+        )
+        if not self.boundary.homogeneous:
+            raise InputError("the heat problem takes homogeneous boundary conditions; a non-zero value came")
+        if scheme == "exact" and len(self.free) > MOST_EXACT_DOFS:
+            raise InputError(
+                f"the exact exponential is for at most {MOST_EXACT_DOFS} free dofs, this mesh has {len(self.free)}; "
+                "use scheme='crank-nicolson'"
+            )
+
+    @property
+    def time_step(self) -> float:
+        """Length of a time step."""
+        return float(self.times[-1] / self.steps)
+
+    @property
+    def observation_count(self) -> int:
+        """Sensors times observation times."""
+        return self.sensors.count * len(self.times)
+
+    def check_state(self, state: Any) -> Array:
+        """States at the observation times (a vector if there is one time), or a trajectory from t = 0."""
+        array = real_array(state, "state")
+        n, t, s = self.basis.N, len(self.times), self.steps + 1
+        allowed = [(n, t)] + ([(n,)] if t == 1 else []) + ([(n, s)] if self.scheme != "exact" else [])
+        if array.shape not in allowed:
+            raise InputError(f"state has shape {array.shape}; expected {' or '.join(map(str, allowed))}")
+        return array
+
+    def _at_times(self, state: Array) -> Array:
+        """Columns at the observation times."""
+        if state.ndim == 1:
+            return state[:, None]
+        return state if state.shape[1] == len(self.times) else state[:, self.observed]
+
+    def solve(self, parameter: Any) -> Array:
+        """States at the observation times: ``(dofs,)`` for one time, ``(dofs, times)`` for several."""
+        states = self._states(self.check_parameter(parameter)[:, None])[:, :, 0].T
+        return states[:, 0].copy() if len(self.times) == 1 else states.copy()
+
+    def trajectory(self, parameter: Any) -> Array:
+        """All time levels from t = 0, ``(dofs, steps + 1)``."""
+        if self.scheme == "exact":
+            raise InputError("the exact exponential has no time levels; use a time-stepping scheme")
+        return self._march(self.check_parameter(parameter)[:, None], np.arange(self.steps + 1))[:, :, 0].T
+
+    def observe(self, state: Any) -> Array:
+        """Sensor values time after time."""
+        return self.sensors(self._at_times(self.check_state(state))).T.ravel()
+
+    def residual(self, state: Any, parameter: Any) -> Array:
+        """A column of weak residuals for each time.
+
+        For a trajectory the residual of each step, ``-(u_{n+1} - u_n, v)/dt - a(theta u_{n+1} + (1-theta) u_n, v)``;
+        for states at the observation times their distance ``(S q - u, v)`` from the propagated parameter.
+        """
+        u, q = self.check_state(state), self.check_parameter(parameter)
+        if u.ndim == 2 and u.shape[1] == self.steps + 1 and self.scheme != "exact":
+            theta = THETA[self.scheme]
+            r = -(self.mass @ np.diff(u, axis=1)) / self.time_step
+            r -= self.operator @ (theta * u[:, 1:] + (1.0 - theta) * u[:, :-1])
+        else:
+            r = self.mass @ (self._at_times(self.solve(q)) - self._at_times(u))
+        r[self.boundary.prescribed] = 0.0
+        return np.asarray(r)
+
+    def boundary_defect(self, state: Any, parameter: Any) -> float:
+        """L2 norm of the boundary values (largest over time), plus ``‖u(0) - q‖`` where a trajectory is given."""
+        u = self.check_state(state)
+        if u.ndim == 1:
+            u = u[:, None]
+        on_boundary = np.einsum("ij,ij->j", u, self.boundary.mass @ u)
+        defect = float(np.sqrt(max(on_boundary.max(), 0.0)))
+        if self.scheme == "exact" or u.shape[1] != self.steps + 1:
+            return defect
+        start = u[:, 0].copy()
+        start[self.free] -= self._initial(self.check_parameter(parameter)[:, None])[:, 0]
+        return defect + float(np.sqrt(max(start @ (self.mass @ start), 0.0)))
+
+    def response(self, fields: Any) -> Array:
+        """Observations of the propagated columns, time after time."""
+        states = self._states(dense(fields))
+        return np.vstack([self.sensors.matrix @ u for u in states])
+
+    def adjoint_response(self, weights: Array) -> Array:
+        """The transpose of `response`: the adjoint scheme run backwards in time."""
+        H = self.sensors.matrix[:, self.free]
+        parts = [H.T @ w for w in weights.reshape(len(self.times), self.sensors.count, -1)]
+        if self.scheme == "exact":
+            z = sum(self._exponential(t, part, adjoint=True) for t, part in zip(self.times, parts, strict=True))
+        else:
+            z = self._march_back(parts)
+        return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z))
+
+    @cached_property
+    def mass(self) -> Any:
+        """Mass matrix on all dofs."""
+        return mass_matrix(self.basis, lumped=self.lumped)
+
+    @cached_property
+    def residual_mass(self) -> Any:
+        """Mass matrix on the free dofs."""
+        return self.mass[self.free][:, self.free]
+
+    @cached_property
+    def _stiffness(self) -> Any:
+        return self.operator[self.free][:, self.free]
+
+    @cached_property
+    def factor(self) -> Factorization:
+        """``M + theta dt A`` on the free dofs: one factorization for all steps and all columns."""
+        matrix = self.residual_mass + THETA[self.scheme] * self.time_step * self._stiffness
+        return Factorization(matrix, definite=True, name="time-stepping operator")
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        return dense_eigenpairs(self._stiffness, self.residual_mass)
+
+    def _initial(self, fields: Array) -> Array:
+        """L2 projection of parameter columns on the free dofs."""
+        return solve_mass(self.residual_mass, np.asarray((self.load @ fields)[self.free]))
+
+    def _states(self, fields: Array) -> Array:
+        if self.scheme == "exact":
+            start = self._initial(fields)
+            states = np.zeros((len(self.times), self.basis.N, fields.shape[1]))
+            states[:, self.free] = [self._exponential(t, start) for t in self.times]
+            return states
+        return self._march(fields, self.observed)
+
+    def _exponential(self, time: float, columns: Array, *, adjoint: bool = False) -> Array:
+        """``V exp(-lam t) V' M`` for eigenvectors with ``V' M V = I``, or its transpose."""
+        values, V = self._spectrum
+        decay = np.exp(-values * time)[:, None]
+        if adjoint:
+            return np.asarray(self.residual_mass @ (V @ (decay * (V.T @ columns))))
+        return V @ (decay * (V.T @ (self.residual_mass @ columns)))
+
+    def _explicit(self, columns: Array) -> Array:
+        theta = THETA[self.scheme]
+        result = self.residual_mass @ columns
+        return result - (1.0 - theta) * self.time_step * (self._stiffness @ columns) if theta < 1.0 else result
+
+    def _march(self, fields: Array, keep: NDArray[np.int64]) -> Array:
+        """Time levels `keep` (increasing), shape ``(levels, dofs, columns)``."""
+        states = np.zeros((len(keep), self.basis.N, fields.shape[1]))
+        u = self._initial(fields)
+        slot = {int(level): i for i, level in enumerate(keep)}
+        for level in range(int(keep[-1]) + 1):
+            if level:
+                u = self.factor.solve(self._explicit(u))
+            if level in slot:
+                states[slot[level], self.free] = u
+        return states
+
+    def _march_back(self, parts: list[Array]) -> Array:
+        z = np.zeros_like(parts[0])
+        slot = {int(level): i for i, level in enumerate(self.observed)}
+        for level in range(int(self.observed[-1]), 0, -1):
+            if level in slot:
+                z = z + parts[slot[level]]
+            z = self._explicit(self.factor.solve(z))
+        return z
+
+
+def _checked_times(times: Any) -> Array:
+    array = np.atleast_1d(real_array(times, "times"))
+    if array.ndim != 1 or not array.size or array[0] <= 0.0 or np.any(np.diff(array) <= 0.0):
+        raise InputError(f"times is {np.asarray(times).tolist()}; expected increasing positive times")
+    return array
+
+
+def _on_grid(times: Array, steps: int) -> NDArray[np.int64]:
+    levels = times / times[-1] * steps
+    nearest = np.rint(levels).astype(np.int64)
+    off = np.abs(levels - nearest) > 1e-8 * steps
+    if off.any() or nearest[0] < 1:
+        raise InputError(
+            f"observation time {times[np.argmax(off)]:g} is not on the grid of {steps} steps up to {times[-1]:g}"
+        )
+    return nearest

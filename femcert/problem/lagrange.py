@@ -1,0 +1,111 @@
+"""The meshes and Lagrange elements that femcert works with, and what it needs to know of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import diags
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP0,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad0,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP0,
+    ElementTriP1,
+    ElementTriP2,
+    asm,
+)
+from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+
+from ..errors import InputError
+from .checks import Array, real_array
+
+_CONSTANT = {MeshLine1: ElementLineP0, MeshTri1: ElementTriP0, MeshQuad1: ElementQuad0}
+_DEGREE = {
+    MeshLine1: {ElementLineP0: 0, ElementLineP1: 1, ElementLineP2: 2},
+    MeshTri1: {ElementTriP0: 0, ElementTriP1: 1, ElementTriP2: 2},
+    MeshQuad1: {ElementQuad0: 0, ElementQuad1: 1, ElementQuad2: 2},
+}
+
+
+@BilinearForm
+def mass_form(u: Any, v: Any, _: Any) -> Any:
+    """(u, v)"""
+    return u * v
+
+
+@BilinearForm
+def stiffness_form(u: Any, v: Any, _: Any) -> Any:
+    """(grad u, grad v)"""
+    return dot(grad(u), grad(v))
+
+
+def degree(basis: Basis) -> int:
+    """Polynomial degree of a supported basis; anything else is an `InputError`."""
+    if not isinstance(basis, Basis):
+        raise InputError(f"basis is a {type(basis).__name__}; expected a skfem.Basis on the whole mesh")
+    known = _DEGREE.get(type(basis.mesh))
+    if known is None or type(basis.elem) not in known:
+        raise InputError(
+            f"{type(basis.elem).__name__} on {type(basis.mesh).__name__} is not supported; expected P1 or P2 on "
+            "MeshLine or MeshTri, Q1 or Q2 on MeshQuad (first-order meshes)"
+        )
+    if basis.nelems != basis.mesh.nelements:
+        raise InputError(f"basis covers {basis.nelems} of {basis.mesh.nelements} elements; expected the whole mesh")
+    return known[type(basis.elem)]
+
+
+def check_state_basis(basis: Basis) -> Basis:
+    """`basis` if a state can live on it: supported and continuous."""
+    if degree(basis) == 0:
+        raise InputError(f"{type(basis.elem).__name__} is discontinuous; a state needs degree 1 or 2")
+    return basis
+
+
+def constant_basis(basis: Basis) -> Basis:
+    """Piecewise constants on the mesh and quadrature of `basis`."""
+    return basis.with_element(_CONSTANT[type(basis.mesh)]())
+
+
+def same_mesh(first: Any, second: Any) -> bool:
+    """Whether two meshes have the same nodes and elements in the same order."""
+    return first is second or (
+        first.p.shape == second.p.shape
+        and first.t.shape == second.t.shape
+        and np.array_equal(first.p, second.p)
+        and np.array_equal(first.t, second.t)
+    )
+
+
+def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
+    """Mass matrix (CSR), with ``lumped=True`` the diagonal matrix of its row sums."""
+    M = asm(mass_form, basis).tocsr()
+    if not lumped:
+        return M
+    rows = np.asarray(M.sum(axis=1)).ravel()
+    if not np.all(rows > 1e-12 * rows.max()):
+        raise InputError(
+            f"row sums of the {type(basis.elem).__name__} mass matrix are not positive; mass must be 'consistent'"
+        )
+    return diags(rows).tocsr()
+
+
+def sampled(basis: Basis, function: Any, name: str) -> NDArray[Any]:
+    """`function` (a number or a callable of the scikit-fem coordinates ``x``) at the dofs of `basis`, as it is."""
+    x = basis.doflocs
+    values = np.asarray(function(x) if callable(function) else function)
+    if values.shape not in ((), (x.shape[1],)):
+        raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected ({x.shape[1]},)")
+    return np.array(np.broadcast_to(values, (x.shape[1],)))
+
+
+def nodal_values(basis: Basis, function: Any, name: str) -> Array:
+    """`sampled`, refused unless finite and real."""
+    return real_array(sampled(basis, function, name), name)

@@ -1,0 +1,188 @@
+"""Linear inverse problems: one factorization serves states, forward matrix and adjoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
+from skfem import Basis, BilinearForm, LinearForm, asm
+
+from ..errors import InputError
+from ..linalg import Factorization
+from .base import Problem
+from .boundary import Value, boundary_conditions
+from .checks import Array, frozen
+from .data import Data
+from .lagrange import mass_form, mass_matrix
+from .sensors import Sensors
+from .space import ParameterSpace
+
+# Columns per batch of right-hand sides: enough for the solver, few enough for memory at 1e6 dofs.
+BATCH = 16
+
+
+class LinearProblem(Problem):
+    """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
+
+    Parameters
+    ----------
+    basis
+        Basis of the state.
+    operator
+        ``a(u, v)`` as a ``BilinearForm`` or as an assembled sparse matrix.
+    load
+        ``l(q, v)``, trial function q on the parameter's basis; form or matrix. Default: ``(q, v)``.
+    source
+        Known load ``f(v)``: a ``LinearForm`` or an assembled vector.
+    parameters, sensors
+        The admissible class and the observations.
+    dirichlet, neumann, robin
+        Boundary conditions; see `femcert.problem.boundary.boundary_conditions`.
+    definite
+        Say True where the operator is symmetric positive definite: its factorization is two to four times faster.
+    lumped
+        Measure strong residuals with the lumped instead of the consistent mass matrix.
+    """
+
+    linear = True
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        operator: Any,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        load: Any = None,
+        source: Any = None,
+        dirichlet: Value | Mapping[str, Value] | None = None,
+        neumann: Mapping[str, Value] | None = None,
+        robin: Mapping[str, tuple[Value, Value]] | None = None,
+        definite: bool = False,
+        lumped: bool = False,
+    ) -> None:
+        super().__init__(basis, parameters, sensors)
+        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        A = _matrix(operator, basis, basis, "operator")
+        self.operator = A if self.boundary.operator is None else (A + self.boundary.operator).tocsr()
+        trial = basis.with_element(parameters.basis.elem)
+        self.load = _matrix(mass_form if load is None else load, trial, basis, "load")
+        self.source = _vector(source, basis)
+        if self.boundary.load is not None:
+            self.source = self.source + self.boundary.load
+        self.definite = definite
+        self.lumped = lumped
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """Dofs that no Dirichlet condition prescribes."""
+        return self.boundary.free
+
+    @cached_property
+    def factor(self) -> Factorization:
+        """The factorized operator on the free dofs."""
+        A = self.operator[self.free][:, self.free]
+        return Factorization(A, definite=self.definite, name="operator of the state equation")
+
+    @cached_property
+    def residual_mass(self) -> Any:
+        """Mass matrix on the free dofs."""
+        return mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free]
+
+    def solve(self, parameter: Any) -> Array:
+        """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""
+        q = self.check_parameter(parameter)
+        u = self.boundary.values.copy()
+        right = self.load @ q + self.source - self.operator @ u
+        u[self.free] = self.factor.solve(right[self.free])
+        return u
+
+    def residual(self, state: Any, parameter: Any) -> Array:
+        """Weak residual ``l(q, phi_i) + f(phi_i) - a(u, phi_i)``, zero at prescribed dofs."""
+        u, q = self.check_state(state), self.check_parameter(parameter)
+        r = self.load @ q + self.source - self.operator @ u
+        r[self.boundary.prescribed] = 0.0
+        return np.asarray(r)
+
+    def boundary_defect(self, state: Any, parameter: Any) -> float:
+        """``‖u - g‖`` in L2 of the Dirichlet boundary."""
+        defect = self.check_state(state) - self.boundary.values
+        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
+
+    def response(self, fields: Any) -> Array:
+        """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
+        u = np.zeros((self.basis.N, fields.shape[1]))
+        u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
+        return np.asarray(self.sensors.matrix @ u)
+
+    def adjoint_response(self, weights: Array) -> Array:
+        """``(H S)'`` applied to columns of sensor weights: functionals on the parameter's dofs."""
+        z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
+        return np.asarray(self.load[self.free].T @ z)
+
+    @cached_property
+    def _forward(self) -> Array:
+        k, m = self.parameters.dimension, self.observation_count
+        B = self.parameters.matrix
+        if k <= m:
+            parts = [self.response(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]
+            return frozen(np.hstack(parts))
+        unit = np.eye(m)
+        rows = [B.T @ self.adjoint_response(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]
+        return frozen(np.hstack(rows).T)
+
+    def forward_matrix(self) -> Array:
+        """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.
+
+        By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
+        """
+        return self._forward
+
+    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
+        """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.
+
+        From the forward matrix where it is small, else by one state and one adjoint solve.
+        """
+        q = self.check_parameter(parameter)
+        if self.parameters.dimension <= self.check_data(data).values.size:
+            F = data.whiten(self.forward_matrix())
+            c, _ = self.parameters.project(q)
+            return np.asarray(F.T @ (F @ c - data.whiten(data.values - self.offset)))
+        misfit = data.whiten(self.predict(self.solve(q), q) - data.values)
+        weights = data.whiten_transposed(misfit)[:, None]
+        return np.asarray(self.parameters.matrix.T @ self.adjoint_response(weights))[:, 0]
+
+    @cached_property
+    def offset(self) -> Array:
+        """Data of the zero parameter: ``y = F c + offset``."""
+        if self.boundary.homogeneous and not self.source.any():
+            return np.zeros(self.observation_count)
+        return self.observe(self.solve(np.zeros(self.parameters.basis.N)))
+
+
+def dense(columns: Any) -> Array:
+    """`columns` as a dense array, whether sparse or not."""
+    return columns.toarray() if issparse(columns) else np.asarray(columns)
+
+
+def _matrix(form: Any, trial: Basis, test: Basis, name: str) -> Any:
+    if isinstance(form, BilinearForm):
+        return asm(form, trial, test).tocsr()
+    if not issparse(form):
+        raise InputError(f"{name} is a {type(form).__name__}; expected a BilinearForm or a sparse matrix")
+    if form.shape != (test.N, trial.N):
+        raise InputError(f"{name} has shape {form.shape}; expected ({test.N}, {trial.N})")
+    return csr_matrix(form, dtype=np.float64)
+
+
+def _vector(source: Any, basis: Basis) -> Array:
+    if source is None:
+        return np.zeros(basis.N)
+    vector = asm(source, basis) if isinstance(source, LinearForm) else np.asarray(source, dtype=np.float64)
+    if vector.shape != (basis.N,) or not np.all(np.isfinite(vector)):
+        raise InputError(f"source has shape {vector.shape}; expected finite values of shape ({basis.N},)")
+    return np.asarray(vector)

@@ -1,0 +1,111 @@
+"""Spaces of the user's functions, of values on regions, and of a coarse mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
+from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+
+from ..errors import InputError
+from .lagrange import constant_basis, degree, nodal_values
+from .locate import Locator, interpolation_matrix
+from .mesh import region_elements
+from .space import ParameterSpace
+
+_LINEAR = {MeshLine1: ElementLineP1, MeshTri1: ElementTriP1, MeshQuad1: ElementQuad1}
+
+
+class FunctionSpace(ParameterSpace):
+    """Span of the nodal interpolants of given functions of ``x`` (scikit-fem coordinates)."""
+
+    def __init__(self, basis: Basis, functions: Sequence[Callable[..., Any]], *, inner: str = "l2") -> None:
+        degree(basis)
+        if not len(functions):
+            raise InputError("functions is empty; expected at least one function of x")
+        columns = [nodal_values(basis, function, f"functions[{i}]") for i, function in enumerate(functions)]
+        super().__init__(basis, np.column_stack(columns), inner=inner)
+
+
+class RegionSpace(ParameterSpace):
+    """Constants on regions: the coordinates are the values on the regions, zero outside them.
+
+    Parameters
+    ----------
+    basis
+        A basis on the mesh; the parameter lives on its piecewise constants.
+    regions
+        Names of subdomains, or arrays of element indices; they must not overlap.
+    """
+
+    def __init__(
+        self, basis: Basis, regions: Sequence[str | NDArray[np.int64]] | None = None, *, inner: str = "l2"
+    ) -> None:
+        degree(basis)
+        if regions is None:
+            regions = sorted(basis.mesh.subdomains or {})
+        self.regions = [name if isinstance(name, str) else f"region {i}" for i, name in enumerate(regions)]
+        matrix = region_indicators(basis.mesh, regions)
+        if np.max(matrix.sum(axis=1)) > 1:
+            raise InputError("regions overlap; expected disjoint sets of elements")
+        super().__init__(constant_basis(basis), matrix, inner=inner)
+
+
+def region_indicators(mesh: Any, regions: Sequence[str | NDArray[np.int64]]) -> csr_matrix:
+    """Sparse ``(elements, regions)`` matrix of ones; unknown names, empty and repeated regions are refused."""
+    if isinstance(regions, str) or not len(regions):
+        raise InputError(f"regions is {regions!r}; expected a list of subdomain names or of element arrays")
+    cells = [_elements(mesh, region, i) for i, region in enumerate(regions)]
+    columns = np.repeat(np.arange(len(cells)), [len(c) for c in cells])
+    rows = np.concatenate(cells)
+    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(mesh.nelements, len(cells)))
+
+
+def _elements(mesh: Any, region: str | NDArray[np.int64], i: int) -> NDArray[np.int64]:
+    cells = region_elements(mesh, region) if isinstance(region, str) else np.asarray(region)
+    if cells.ndim != 1 or not len(cells) or not np.issubdtype(cells.dtype, np.integer):
+        raise InputError(f"region {i} has shape {cells.shape} and type {cells.dtype}; expected element indices")
+    if cells.min() < 0 or cells.max() >= mesh.nelements or len(np.unique(cells)) < len(cells):
+        raise InputError(f"region {i} has repeated or impossible element indices; the mesh has {mesh.nelements}")
+    return cells.astype(np.int64)
+
+
+class CoarseSpace(ParameterSpace):
+    """Continuous piecewise linears (`degree` 1) or constants (0) of a coarser mesh, on the fine mesh.
+
+    Attributes
+    ----------
+    nested
+        Whether every fine element lies in one coarse element. If not, the class is that of the interpolants.
+    """
+
+    def __init__(self, basis: Basis, coarse_mesh: Any, *, degree: int = 1, inner: str = "l2") -> None:
+        if type(coarse_mesh) not in _LINEAR or coarse_mesh.dim() != basis.mesh.dim():
+            raise InputError(f"coarse_mesh is a {type(coarse_mesh).__name__}; expected a mesh like {basis.mesh}")
+        locator = Locator(coarse_mesh)
+        fine = basis.mesh
+        centre = fine.p[:, fine.t].mean(axis=1)
+        home = locator.find(centre)
+        if np.any(home < 0):
+            raise InputError(f"{int(np.sum(home < 0))} element centres lie outside coarse_mesh; expected the same domain")
+        # A vertex pulled a hair towards the centre tells in which coarse element its fine element ends there.
+        pulled = (1.0 - 1e-6) * fine.p[:, fine.t] + 1e-6 * centre[:, None, :]
+        ends = locator.find(pulled.reshape(fine.dim(), -1)).reshape(fine.t.shape)
+        self.nested = bool(np.all(ends == home))
+        if degree == 0:
+            target, matrix = constant_basis(basis), csr_matrix(
+                (np.ones(len(home)), (np.arange(len(home)), home)), shape=(len(home), coarse_mesh.nelements)
+            )
+        elif degree == 1:
+            coarse = Basis(coarse_mesh, _LINEAR[type(coarse_mesh)]())
+            cells = locator.find(basis.doflocs)
+            if np.any(cells < 0):
+                raise InputError(f"{int(np.sum(cells < 0))} dofs lie outside coarse_mesh; expected the same domain")
+            target, matrix = basis, interpolation_matrix(coarse, basis.doflocs, cells)
+        else:
+            raise InputError(f"degree is {degree!r}; expected 0 or 1")
+        super().__init__(target, matrix, inner=inner)

@@ -1,0 +1,124 @@
+"""Global modes: sines, cosines, and the Laplace eigenmodes of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from skfem import Basis, asm
+
+from ..errors import InputError
+from ..linalg import smallest_eigenpairs
+from .checks import Array, count, real_array
+from .lagrange import check_state_basis, mass_matrix, stiffness_form
+from .space import ParameterSpace
+
+Box = Sequence[Sequence[float]]
+
+
+class _ProductSpace(ParameterSpace):
+    """Products of one-dimensional modes of a box, with columns of unit norm."""
+
+    _first: int
+    _mode: Callable[..., Any]
+
+    def __init__(
+        self, basis: Basis, k: int | tuple[int, int], *, inner: str = "l2", box: Box | None = None
+    ) -> None:
+        x = check_state_basis(basis).doflocs
+        low, high = _limits(basis, box)
+        self.frequencies = _frequencies(k, high - low, self._first)
+        s = (x - low[:, None]) / (high - low)[:, None]
+        # Shape (dimension, modes, dofs); the product over dimensions is the mode.
+        factors = type(self)._mode(np.pi * self.frequencies[:, :, None] * s[:, None, :])
+        super().__init__(basis, _unit_columns(basis, np.prod(factors, axis=0).T, inner), inner=inner)
+
+
+class SineSpace(_ProductSpace):
+    """The first `k` modes ``sin(j pi s)`` of a box (in 2D products), columns of unit norm in `inner`.
+
+    Parameters
+    ----------
+    k
+        Number of modes, ordered by frequency; in 2D also a pair ``(k1, k2)`` for all products.
+    box
+        ``[[low, high], ...]`` per dimension; default: the bounding box of the mesh.
+    """
+
+    _first = 1
+    _mode = np.sin
+
+
+class CosineSpace(_ProductSpace):
+    """The first `k` modes ``cos(j pi s)``, ``j = 0, 1, ...``, of a box; otherwise like `SineSpace`."""
+
+    _first = 0
+    _mode = np.cos
+
+
+class EigenmodeSpace(ParameterSpace):
+    """The first `k` Laplace eigenmodes of the domain, from a sparse eigensolver, residual-checked.
+
+    Parameters
+    ----------
+    boundary
+        ``"dirichlet"`` (zero on the whole boundary) or ``"neumann"``.
+
+    Attributes
+    ----------
+    eigenvalues
+        Discrete eigenvalues, ascending; by conformity each is an upper bound of the continuous one.
+    """
+
+    def __init__(self, basis: Basis, k: int, *, boundary: str = "dirichlet", inner: str = "l2") -> None:
+        check_state_basis(basis)
+        if boundary not in ("dirichlet", "neumann"):
+            raise InputError(f"boundary is {boundary!r}; expected 'dirichlet' or 'neumann'")
+        K, M = asm(stiffness_form, basis).tocsr(), mass_matrix(basis)
+        free = np.arange(basis.N)
+        if boundary == "dirichlet":
+            free = np.setdiff1d(free, basis.get_dofs(facets=basis.mesh.boundary_facets()).flatten())
+        if count(k, "k") > len(free):
+            raise InputError(f"k is {k}, but the mesh has {len(free)} free dofs; refine it or take fewer modes")
+        self.eigenvalues, vectors = smallest_eigenpairs(K[free][:, free], M[free][:, free], k)
+        matrix = np.zeros((basis.N, k))
+        matrix[free] = vectors
+        super().__init__(basis, _unit_columns(basis, matrix, inner), inner=inner)
+
+
+def _limits(basis: Basis, box: Box | None) -> tuple[Array, Array]:
+    if box is None:
+        return basis.mesh.p.min(axis=1), basis.mesh.p.max(axis=1)
+    limits = real_array(box, "box")
+    if limits.shape != (basis.mesh.dim(), 2) or not np.all(limits[:, 0] < limits[:, 1]):
+        raise InputError(f"box is {limits.tolist()}; expected {basis.mesh.dim()} pairs [low, high]")
+    return limits[:, 0], limits[:, 1]
+
+
+def _frequencies(k: int | tuple[int, int], lengths: Array, first: int) -> Array:
+    """Mode numbers, shape ``(dimension, modes)``, lowest frequency first."""
+    dimension = len(lengths)
+    if isinstance(k, tuple):
+        if len(k) != dimension:
+            raise InputError(f"k is {k}; expected {dimension} numbers or one")
+        ranges = [np.arange(first, first + count(n, "k")) for n in k]
+        return np.array(np.meshgrid(*ranges, indexing="ij"), dtype=float).reshape(dimension, -1)
+    count(k, "k")
+    # A box of the k lowest frequencies holds at most k mode numbers in each direction, and about
+    # sqrt(k) times the aspect ratio of it are enough.
+    most = k if dimension == 1 else min(k, 2 + 4 * int(np.ceil(np.sqrt(k) * lengths.max() / lengths.min())))
+    ranges = [np.arange(first, first + most)] * dimension
+    grid = np.array(np.meshgrid(*ranges, indexing="ij"), dtype=float).reshape(dimension, -1)
+    order = np.lexsort((*grid[::-1], np.round(np.sum((grid / lengths[:, None]) ** 2, axis=0), 9)))
+    return grid[:, order[:k]]
+
+
+def _unit_columns(basis: Basis, matrix: Array, inner: str) -> Array:
+    if inner == "l2":
+        size = np.sqrt(np.einsum("ij,ij->j", matrix, mass_matrix(basis) @ matrix))
+    else:
+        size = np.linalg.norm(matrix, axis=0)
+    if not np.all(size > 1e-12 * size.max()):
+        raise InputError(f"mode {int(np.argmin(size)) + 1} vanishes at all nodes; refine the mesh or take fewer modes")
+    return matrix / size

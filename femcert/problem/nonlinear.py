@@ -1,0 +1,203 @@
+"""Nonlinear inverse problems: Newton for the state, adjoints for the Jacobian and the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis, BilinearForm, LinearForm, asm
+
+from ..errors import InputError, SolveError
+from ..linalg import Factorization
+from .base import Problem
+from .boundary import Value, boundary_conditions
+from .checks import Array
+from .data import Data
+from .lagrange import mass_matrix
+from .linear import BATCH, dense
+from .sensors import Sensors
+from .space import ParameterSpace
+
+MOST_NEWTON_STEPS = 50
+MOST_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """The state equation at a solved pair: state, factorized derivative in u, derivative in q."""
+
+    parameter: Array
+    state: Array
+    factor: Factorization
+    coupling: Any
+
+
+class NonlinearProblem(Problem):
+    """State equation ``R(u, q; v) = 0`` with the user's own scikit-fem forms.
+
+    Parameters
+    ----------
+    equation
+        ``R(u, q; v)`` as a ``LinearForm`` in v; the fields are ``w["u"]`` and ``w["q"]``.
+    state_derivative
+        ``R_u(u, q)[du; v]`` as a ``BilinearForm``, with the same fields.
+    parameter_derivative
+        ``R_q(u, q)[dq; v]``, trial function on the parameter's basis.
+    dirichlet, neumann, robin
+        Boundary conditions; see `femcert.problem.boundary.boundary_conditions`.
+    linear_in_state
+        Say True where R is affine in u: one linear solve then gives the state.
+    definite
+        Say True where ``R_u`` is symmetric positive definite: a faster factorization.
+    """
+
+    linear = False
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        equation: LinearForm,
+        state_derivative: BilinearForm,
+        parameter_derivative: BilinearForm,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        dirichlet: Value | Mapping[str, Value] | None = None,
+        neumann: Mapping[str, Value] | None = None,
+        robin: Mapping[str, tuple[Value, Value]] | None = None,
+        linear_in_state: bool = False,
+        definite: bool = False,
+    ) -> None:
+        super().__init__(basis, parameters, sensors)
+        for name, form, kind in (
+            ("equation", equation, LinearForm),
+            ("state_derivative", state_derivative, BilinearForm),
+            ("parameter_derivative", parameter_derivative, BilinearForm),
+        ):
+            if not isinstance(form, kind):
+                raise InputError(f"{name} is a {type(form).__name__}; expected a skfem {kind.__name__}")
+        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        self._forms = (equation, state_derivative, parameter_derivative)
+        self._parameter_basis = basis.with_element(parameters.basis.elem)
+        self.linear_in_state = linear_in_state
+        self.definite = definite
+        self._latest: Linearization | None = None
+
+    @property
+    def free(self) -> NDArray[np.int64]:
+        """Dofs that no Dirichlet condition prescribes."""
+        return self.boundary.free
+
+    @cached_property
+    def residual_mass(self) -> Any:
+        """Mass matrix on the free dofs."""
+        return mass_matrix(self.basis)[self.free][:, self.free]
+
+    def residual(self, state: Any, parameter: Any) -> Array:
+        """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""
+        return -self._equation(self.check_state(state), self.check_parameter(parameter))
+
+    def boundary_defect(self, state: Any, parameter: Any) -> float:
+        """``‖u - g‖`` in L2 of the Dirichlet boundary."""
+        defect = self.check_state(state) - self.boundary.values
+        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
+
+    def solve(self, parameter: Any) -> Array:
+        """State of a parameter, by Newton's method with step halving.
+
+        Raises
+        ------
+        SolveError
+            Newton's method stalled, or the derivative became singular.
+        """
+        return self.linearize(parameter).state.copy()
+
+    def linearize(self, parameter: Any) -> Linearization:
+        """State, factorized ``R_u`` and assembled ``R_q`` at a parameter; the latest one is kept."""
+        q = self.check_parameter(parameter)
+        if self._latest is not None and np.array_equal(self._latest.parameter, q):
+            return self._latest
+        u, factor = self._newton(q)
+        coupling = asm(self._forms[2], self._parameter_basis, self.basis, **self._fields(u, q)).tocsr()
+        self._latest = Linearization(q.copy(), u, factor, coupling[self.free])
+        return self._latest
+
+    def jacobian(self, parameter: Any) -> Array:
+        """``J = -H R_u^-1 R_q B`` at a parameter, ``(observations, dimension)``.
+
+        By k forward or m adjoint solves, whichever is fewer, with the factorization of the state solve.
+        """
+        at = self.linearize(parameter)
+        H, B = self.sensors.matrix[:, self.free], self.parameters.matrix
+        k, m = self.parameters.dimension, self.sensors.count
+        if k <= m:
+            right = dense(at.coupling @ B)
+            parts = [H @ at.factor.solve(right[:, j : j + BATCH]) for j in range(0, k, BATCH)]
+            return -np.hstack(parts)
+        rows = []
+        for i in range(0, m, BATCH):
+            z = at.factor.solve_transposed(dense(H[i : i + BATCH]).T)
+            rows.append(B.T @ (at.coupling.T @ z))
+        return -np.hstack(rows).T
+
+    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
+        """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, by one adjoint solve."""
+        at = self.linearize(parameter)
+        misfit = data.whiten(self.sensors(at.state) - self.check_data(data).values)
+        weights = data.whiten_transposed(misfit)
+        z = at.factor.solve_transposed((self.sensors.matrix.T @ weights)[self.free])
+        return -np.asarray(self.parameters.matrix.T @ (at.coupling.T @ z))
+
+    def _fields(self, u: Array, q: Array) -> dict[str, Any]:
+        return {"u": self.basis.interpolate(u), "q": self._parameter_basis.interpolate(q)}
+
+    def _equation(self, u: Array, q: Array) -> Array:
+        R = asm(self._forms[0], self.basis, **self._fields(u, q))
+        if self.boundary.operator is not None:
+            R = R + self.boundary.operator @ u
+        if self.boundary.load is not None:
+            R = R - self.boundary.load
+        R[self.boundary.prescribed] = 0.0
+        return np.asarray(R)
+
+    def _derivative(self, u: Array, q: Array) -> Factorization:
+        A = asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr()
+        if self.boundary.operator is not None:
+            A = A + self.boundary.operator
+        A = A[self.free][:, self.free]
+        return Factorization(A, definite=self.definite, name="derivative of the state equation")
+
+    def _newton(self, q: Array) -> tuple[Array, Factorization]:
+        u = self.boundary.values.copy()
+        R = self._equation(u, q)
+        start = size = float(np.linalg.norm(R))
+        for _ in range(MOST_NEWTON_STEPS):
+            factor = self._derivative(u, q)
+            step = np.zeros_like(u)
+            step[self.free] = -factor.solve(R[self.free])
+            if self.linear_in_state:
+                return u + step, factor
+            if not size > 1e-12 * start:
+                return u, factor
+            u, R, fresh = self._halve(u, step, q, size)
+            # Rounding stops the descent before 1e-12 on some problems; a tiny step is convergence too.
+            if np.linalg.norm(step) <= 1e-12 * (1.0 + np.linalg.norm(u)):
+                return u, self._derivative(u, q)
+            size = fresh
+        raise SolveError(f"Newton's method for the state did not converge in {MOST_NEWTON_STEPS} steps (‖R‖ = {size:.2g})")
+
+    def _halve(self, u: Array, step: Array, q: Array, size: float) -> tuple[Array, Array, float]:
+        length = 1.0
+        for _ in range(MOST_HALVINGS):
+            trial = u + length * step
+            R = self._equation(trial, q)
+            fresh = float(np.linalg.norm(R))
+            if fresh <= (1.0 - 1e-4 * length) * size or length * np.linalg.norm(step) <= 1e-12 * (1 + np.linalg.norm(u)):
+                return trial, R, fresh
+            length *= 0.5
+        raise SolveError(f"Newton's method for the state stalled at ‖R‖ = {size:.2g}")
+

@@ -1,0 +1,156 @@
+"""Sensors: linear functionals of the state, as the rows of a sparse matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, diags
+from scipy.spatial import cKDTree
+from skfem import Basis, asm
+
+from ..errors import InputError
+from .checks import Array, freeze_sparse, number, real_array
+from .discs import disc_matrix
+from .lagrange import check_state_basis, constant_basis, mass_form
+from .local_spaces import region_indicators
+from .locate import Locator, interpolation_matrix
+
+
+class Sensors:
+    """Functionals ``y_i = (H u)_i`` given by the rows of `matrix`.
+
+    Attributes
+    ----------
+    matrix
+        CSR, ``(count, dofs)``.
+    bounded
+        Whether the functionals are bounded on H1, which a claim about the continuous problem needs.
+    """
+
+    bounded = False
+
+    def __init__(self, matrix: Any) -> None:
+        H = csr_matrix(matrix, dtype=np.float64)
+        H.sum_duplicates()
+        if H.shape[0] < 1:
+            raise InputError("there are no sensors; expected at least one")
+        if not np.all(np.isfinite(H.data)):
+            raise InputError("the sensor matrix has NaN or infinite entries")
+        self.matrix = freeze_sparse(H)
+
+    @property
+    def count(self) -> int:
+        """Number of sensors m."""
+        return int(self.matrix.shape[0])
+
+    def __call__(self, state: Any) -> Array:
+        """Values of the sensors on a dof vector, or on columns."""
+        u = np.asarray(state)
+        if u.ndim not in (1, 2) or u.shape[0] != self.matrix.shape[1]:
+            raise InputError(f"state has shape {u.shape}; the sensors expect {self.matrix.shape[1]} dofs")
+        return np.asarray(self.matrix @ u)
+
+
+class PointSensors(Sensors):
+    """Point values ``u(x_i)``.
+
+    Bounded on H1 in one dimension only; in 2D use `AverageSensors` for a claim about the continuous problem.
+
+    Parameters
+    ----------
+    points
+        ``(m, dimension)``, a row per sensor (``(m,)`` in 1D; scikit-fem's ``(dimension, m)`` is understood too).
+    """
+
+    def __init__(self, basis: Basis, points: Any) -> None:
+        check_state_basis(basis)
+        self.points = sensor_points(basis, points)
+        cells = _inside(basis, self.points)
+        self.bounded = basis.mesh.dim() == 1
+        super().__init__(interpolation_matrix(basis, self.points.T, cells))
+
+
+class AverageSensors(Sensors):
+    """Averages over discs (intervals in 1D) of the given radius about the points, clipped to the mesh.
+
+    A disc is the regular polygon of the same area, integrated exactly, so the sensor does not depend on the mesh.
+    """
+
+    bounded = True
+
+    def __init__(self, basis: Basis, points: Any, *, radius: float) -> None:
+        check_state_basis(basis)
+        self.points = sensor_points(basis, points)
+        self.radius = number(radius, "radius", above=0.0)
+        _inside(basis, self.points)
+        super().__init__(disc_matrix(basis, self.points.T, self.radius)[0])
+
+
+class RegionSensors(Sensors):
+    """Averages over regions: names of subdomains or arrays of element indices."""
+
+    bounded = True
+
+    def __init__(self, basis: Basis, regions: Sequence[str | NDArray[np.int64]]) -> None:
+        check_state_basis(basis)
+        indicators = region_indicators(basis.mesh, regions)
+        # Integrals of the basis functions over each element, then sums over the elements of each region.
+        moments = asm(mass_form, basis, constant_basis(basis)).tocsr()
+        areas = basis.dx.sum(axis=1)
+        H = indicators.T @ moments
+        super().__init__(diags(1.0 / (indicators.T @ areas)) @ H)
+        _refuse_equal_rows(self.matrix)
+
+
+class MatrixSensors(Sensors):
+    """The rows of a given matrix, dense or sparse, ``(m, dofs)``."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__(matrix)
+        size = np.sqrt(np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel())
+        if not np.all(size > 0.0):
+            raise InputError(f"sensor {int(np.argmin(size))} is zero; expected non-zero rows")
+        _refuse_equal_rows(self.matrix)
+
+
+def sensor_points(basis: Basis, points: Any) -> Array:
+    """Sensor locations as ``(m, dimension)``, finite, not empty, no two at the same place."""
+    dim = basis.mesh.dim()
+    array = real_array(points, "points")
+    if array.ndim == 1 and dim == 1:
+        array = array[:, None]
+    if array.size == 0:
+        raise InputError("points is empty; expected at least one sensor")
+    if array.ndim == 2 and array.shape[1] != dim and array.shape[0] == dim:
+        array = array.T
+    if array.ndim != 2 or array.shape[1] != dim:
+        raise InputError(f"points has shape {array.shape}; expected (m, {dim}), a row per sensor")
+    extent = float(np.ptp(basis.mesh.p, axis=1).max())
+    pairs = cKDTree(array).query_pairs(1e-12 * extent)
+    if pairs:
+        i, j = min(pairs)
+        raise InputError(f"sensors {i} and {j} are both at {array[i].tolist()}; expected distinct points")
+    return array
+
+
+def _inside(basis: Basis, points: Array) -> NDArray[np.int64]:
+    cells = Locator(basis.mesh).find(points.T)
+    outside = np.flatnonzero(cells < 0)
+    if len(outside):
+        i = outside[0]
+        raise InputError(
+            f"sensor {i} at {points[i].tolist()} lies outside the mesh ({len(outside)} of {len(points)} do)"
+        )
+    return cells
+
+
+def _refuse_equal_rows(matrix: csr_matrix) -> None:
+    # Two random functionals separate distinct rows almost surely; only rows that agree there are compared.
+    probe = matrix @ np.random.default_rng(0).standard_normal((matrix.shape[1], 2))
+    order = np.lexsort(probe.T)
+    for i, j in zip(order[:-1], order[1:], strict=True):
+        if np.array_equal(probe[i], probe[j]) and abs(matrix[i] - matrix[j]).nnz == 0:
+            raise InputError(f"sensors {min(i, j)} and {max(i, j)} have the same row; expected distinct ones")

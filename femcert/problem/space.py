@@ -1,0 +1,164 @@
+"""Admissible classes: parameters ``q = B c`` with k columns, an inner product and, optionally, a ball."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import identity, issparse
+from skfem import Basis, asm
+
+from ..errors import InputError
+from ..linalg import Factorization
+from .checks import Array, freeze_sparse, frozen, number, real_vector
+from .lagrange import degree, mass_matrix, stiffness_form
+
+INNER = ("l2", "euclidean")
+BALL_NORMS = ("l2", "h1", "h1-seminorm")
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The constraint ``‖q‖_norm <= radius``."""
+
+    radius: float
+    norm: str
+
+
+class ParameterSpace:
+    """Parameters ``q = B c`` on the dofs of `basis`.
+
+    Parameters
+    ----------
+    basis
+        Where the parameter lives (its dofs); the spaces below derive it from the state's basis.
+    matrix
+        ``B``: dense ``(N, k)`` for global modes, sparse for local functions.
+    inner
+        ``"l2"``: the norm of Q is that of L2(Omega). ``"euclidean"``: the Euclidean norm of the dof vector, as in
+        the paper; it drifts under mesh refinement, so it is for reproducing the paper only.
+    """
+
+    def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
+        degree(basis)
+        if inner not in INNER:
+            raise InputError(f"inner is {inner!r}; expected one of {', '.join(INNER)}")
+        if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:
+            raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
+        self.basis = basis
+        self.inner = inner
+        self.matrix = freeze_sparse(matrix.tocsr()) if issparse(matrix) else frozen(matrix)
+        self.ball: Ball | None = None
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates k."""
+        return int(self.matrix.shape[1])
+
+    @cached_property
+    def weight(self) -> Any:
+        """Sparse matrix W with ``‖q‖_Q² = q' W q``."""
+        return mass_matrix(self.basis) if self.inner == "l2" else identity(self.basis.N, format="csr")
+
+    @cached_property
+    def gram(self) -> Any:
+        """``G = B' W B``, dense for global modes and sparse for local functions."""
+        gram = self.matrix.T @ (self.weight @ self.matrix)
+        return gram.tocsc() if issparse(gram) else np.asarray(gram)
+
+    @cached_property
+    def root(self) -> Array:
+        """Upper triangular R with ``R' R = G`` (dense), so that ``‖B c‖_Q = ‖R c‖``."""
+        gram = self.gram.toarray() if issparse(self.gram) else self.gram
+        scale = np.sqrt(np.diag(gram))
+        if not np.all(scale > 0.0):
+            raise InputError(f"column {int(np.argmin(scale))} of the parameter space is zero")
+        try:
+            R = cholesky(gram / np.outer(scale, scale)) * scale
+        except np.linalg.LinAlgError:
+            raise InputError("the columns of the parameter space are linearly dependent") from None
+        if not np.abs(np.diag(R) / scale).min() > 1e-7:
+            raise InputError("the columns of the parameter space are linearly dependent to rounding")
+        return R
+
+    @cached_property
+    def _gram_factor(self) -> Factorization:
+        return Factorization(self.gram, definite=True, name="Gram matrix of the parameter space")
+
+    def solve_gram(self, right: Array) -> Array:
+        """``G^-1 right``, for a vector or columns."""
+        if issparse(self.gram):
+            return self._gram_factor.solve(right)
+        return solve_triangular(self.root, solve_triangular(self.root, right, trans="T"))
+
+    def field(self, coefficients: Any) -> Array:
+        """Dof vector ``B c``."""
+        c = real_vector(coefficients, self.dimension, "coefficients")
+        return np.asarray(self.matrix @ c)
+
+    def project(self, field: Any) -> tuple[Array, Array]:
+        """Coordinates of the orthogonal projection on the class, and the remainder ``q - B c``.
+
+        The remainder is a dof vector, orthogonal to the class in the inner product of Q.
+        """
+        q = real_vector(field, self.basis.N, "field")
+        c = self.solve_gram(np.asarray(self.matrix.T @ (self.weight @ q)))
+        return c, q - np.asarray(self.matrix @ c)
+
+    def norm(self, field: Any) -> float:
+        """``‖q‖_Q`` of a dof vector."""
+        q = real_vector(field, self.basis.N, "field")
+        return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
+
+    def within_ball(self, radius: float, *, norm: str = "h1") -> ParameterSpace:
+        """The same space intersected with ``‖q‖_norm <= radius``, as a new object."""
+        if norm not in BALL_NORMS:
+            raise InputError(f"norm is {norm!r}; expected one of {', '.join(BALL_NORMS)}")
+        if norm != "l2" and degree(self.basis) == 0:
+            raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
+        result = copy.copy(self)
+        result.ball = Ball(number(radius, "radius", above=0.0), norm)
+        return result
+
+    @cached_property
+    def _h1_parts(self) -> tuple[Any, Any]:
+        return mass_matrix(self.basis), asm(stiffness_form, self.basis).tocsr()
+
+    def form(self, norm: str) -> Any:
+        """Sparse matrix of the squared norm ``"l2"``, ``"h1"`` or ``"h1-seminorm"`` on the dofs."""
+        if norm == "l2":
+            return mass_matrix(self.basis)
+        M, K = self._h1_parts
+        return K if norm == "h1-seminorm" else M + K
+
+    def distance(self, field: Any) -> float:
+        """An upper bound of the distance in Q from `field` to the class (the ball included).
+
+        ``‖q - Pi q‖``, plus what shrinking ``Pi q`` into the ball moves it by.
+        """
+        c, remainder = self.project(field)
+        outside = self.norm(remainder)
+        if self.ball is None:
+            return outside
+        inside = self.field(c)
+        size = float(np.sqrt(max(inside @ (self.form(self.ball.norm) @ inside), 0.0)))
+        if size <= self.ball.radius:
+            return outside
+        return outside + (1.0 - self.ball.radius / size) * self.norm(inside)
+
+
+class FullSpace(ParameterSpace):
+    """The whole finite-element space: coordinates are the dof values."""
+
+    def __init__(self, basis: Basis, *, inner: str = "l2") -> None:
+        degree(basis)
+        super().__init__(basis, identity(basis.N, format="csr"), inner=inner)
+
+    def project(self, field: Any) -> tuple[Array, Array]:
+        """The field itself; the remainder is zero."""
+        q = real_vector(field, self.basis.N, "field")
+        return q.copy(), np.zeros_like(q)

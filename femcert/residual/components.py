@@ -1,0 +1,71 @@
+"""All residual components of a candidate, each with its side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bound import Bound
+from ..problem.base import Problem
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.data import Data
+from .optimality import reduced_gradient_norm
+from .strong import strong_rms
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The paper's residual components of one candidate.
+
+    Attributes
+    ----------
+    data
+        ``‖H u - y‖_Y`` (r_data).
+    pde
+        Physics residual (r_pde).
+    bc
+        Violation of boundary or initial values (r_bc).
+    optimality
+        Stationarity measure of the solver (r_opt).
+    admissibility
+        Distance of the parameter from the admissible class.
+    reported
+        Whether `optimality` was reported by the candidate; if not, it is the gradient of the data misfit here.
+    """
+
+    data: Bound
+    pde: Bound
+    bc: Bound
+    optimality: Bound
+    admissibility: Bound
+    reported: bool = True
+
+    def items(self) -> list[tuple[str, Bound]]:
+        """Names and components, in the order of the paper."""
+        return [(name, getattr(self, name)) for name in ("data", "pde", "bc", "optimality", "admissibility")]
+
+
+def evaluate(problem: Problem, data: Data, candidate: Candidate) -> Residuals:
+    """Residual components of `candidate`, in the norms of the paper's protocol."""
+    check_candidate(problem, candidate)
+    problem.check_data(data)
+    q = candidate.parameter
+    u = problem.solve(q) if candidate.state is None else candidate.state
+    predicted = problem.predict(u, q)
+    misfit = data.norm(predicted - data.values)
+    # What subtracting two vectors of this size can lose to rounding.
+    rounding = 4.0 * np.finfo(float).eps * (data.norm(predicted) + data.norm(data.values))
+    if candidate.optimality is not None:
+        optimality = Bound(candidate.optimality, "estimate", "reported by the candidate")
+    else:
+        gradient = reduced_gradient_norm(problem, data, q)
+        optimality = Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
+    return Residuals(
+        data=Bound(misfit + rounding, "upper", "norm of H u - y"),
+        pde=Bound(strong_rms(problem, u, q), "estimate", "RMS of the strong residual"),
+        bc=Bound(problem.boundary_defect(u, q), "estimate", "L2 norm of the boundary defect"),
+        optimality=optimality,
+        admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
+        reported=candidate.optimality is not None,
+    )

@@ -1,0 +1,115 @@
+"""The classical baseline for nonlinear problems: regularized least squares by a trust-region Gauss-Newton method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from ..errors import InputError, SolveError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array, count, number, real_vector
+from ..problem.data import Data
+from ..problem.nonlinear import NonlinearProblem
+from ..residual.optimality import reduced_gradient
+
+MOST_COORDINATES = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussNewton:
+    """``min ½ ‖H u(q) - y‖_Y² + ½ weight ‖q - q0‖_Q²`` over the admissible class, from ``start``.
+
+    A callable ``(problem, data) -> Candidate``. Levenberg-Marquardt (trust region) steps with the Jacobian by adjoint or
+    forward solves; default tolerances are the paper's.
+
+    Parameters
+    ----------
+    weight
+        Regularization weight (the paper's lambda) > 0.
+    start
+        Coordinates to start from; default zero. The penalty is about zero unless `reference` says otherwise.
+    reference
+        Coordinates of q0.
+    bounds
+        ``(low, high)`` for the coordinates, numbers or vectors.
+    tolerance, evaluations
+        Stopping tolerance of step, cost and gradient, and the largest number of evaluations.
+    """
+
+    weight: float
+    start: Any = None
+    reference: Any = None
+    bounds: tuple[Any, Any] | None = None
+    tolerance: float = 1e-10
+    evaluations: int = 300
+
+    def __post_init__(self) -> None:
+        number(self.weight, "weight", above=0.0)
+        number(self.tolerance, "tolerance", above=0.0)
+        count(self.evaluations, "evaluations")
+        if self.bounds is not None and (not isinstance(self.bounds, tuple) or len(self.bounds) != 2):
+            raise InputError(f"bounds is {self.bounds!r}; expected a pair (low, high)")
+
+    def __call__(self, problem: Problem, data: Data) -> Candidate:
+        """The reconstruction; its optimality is the (projected) gradient norm of the objective.
+
+        Raises
+        ------
+        SolveError
+            The method did not converge within the allowed evaluations.
+        """
+        if not isinstance(problem, NonlinearProblem):
+            raise InputError(f"GaussNewton solves nonlinear problems; for a {type(problem).__name__} use Tikhonov")
+        k = problem.parameters.dimension
+        if k > MOST_COORDINATES:
+            raise InputError(f"the class has {k} coordinates; GaussNewton takes at most {MOST_COORDINATES}")
+        problem.check_data(data)
+        root = np.sqrt(self.weight) * problem.parameters.root
+        centre = np.zeros(k) if self.reference is None else real_vector(self.reference, k, "reference")
+        field = problem.parameters.field
+
+        def misfit(c: Array) -> Array:
+            predicted = problem.observe(problem.linearize(field(c)).state)
+            return np.concatenate([data.whiten(predicted - data.values), root @ (c - centre)])
+
+        def jacobian(c: Array) -> Array:
+            return np.vstack([data.whiten(problem.jacobian(field(c))), root])
+
+        low, high = self._limits(k)
+        start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), low, high)
+        t = self.tolerance
+        result = least_squares(
+            misfit, start, jac=jacobian, bounds=(low, high), xtol=t, ftol=t, gtol=t, max_nfev=self.evaluations
+        )
+        if not result.success:
+            raise SolveError(
+                f"Gauss-Newton did not converge in {self.evaluations} evaluations (gradient {result.optimality:.2g})"
+            )
+        c = np.asarray(result.x)
+        g = reduced_gradient(problem, data, c) + root.T @ (root @ (c - centre))
+        return Candidate.from_coefficients(
+            problem, c, optimality=_projected_norm(problem, c, g, low, high), name="baseline"
+        )
+
+    def _limits(self, k: int) -> tuple[Array, Array]:
+        low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        limits = []
+        for name, value in (("low", low), ("high", high)):
+            array = np.asarray(value, dtype=float)
+            if np.any(np.isnan(array)) or array.shape not in ((), (k,)):
+                raise InputError(f"bounds: {name} has shape {array.shape}; expected a number or ({k},), no NaN")
+            limits.append(np.array(np.broadcast_to(array, (k,))))
+        if not np.all(limits[0] < limits[1]):
+            raise InputError("bounds: expected low < high for every coordinate")
+        return limits[0], limits[1]
+
+
+def _projected_norm(problem: Problem, c: Array, g: Array, low: Array, high: Array) -> float:
+    """Norm of ``c - P(c - G^-1 g)``, P the projection on the bounds; without active bounds ``(g' G^-1 g)^(1/2)``."""
+    step = problem.parameters.solve_gram(g)
+    moved = np.clip(c - step, low, high) - c
+    return float(np.sqrt(max(moved @ (problem.parameters.gram @ moved), 0.0)))

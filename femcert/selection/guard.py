@@ -1,0 +1,65 @@
+"""Runs a learned solver so that nothing it does, short of ending the process, reaches the selection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.data import Data
+
+
+class CandidateFailure(Exception):
+    """Why a learned candidate cannot be used; the message is the reason that the selection records."""
+
+
+def guarded(solver: Any, problem: Problem, data: Data, *, time_limit: float | None) -> Candidate:
+    """The candidate itself, or what the callable ``solver(problem, data)`` returns.
+
+    Raises
+    ------
+    CandidateFailure
+        It raised, ran past the limit, returned something else than a candidate, or changed the data.
+    """
+    if isinstance(solver, Candidate):
+        return solver
+    if not callable(solver):
+        raise CandidateFailure(f"learned is a {type(solver).__name__}; expected a Candidate or a callable")
+    before = (data.values.copy(), data.noise_level)
+    result = attempt(lambda: solver(problem, data), time_limit)
+    if not (np.array_equal(data.values, before[0]) and data.noise_level == before[1]):
+        raise CandidateFailure("it changed the data")
+    if not isinstance(result, Candidate):
+        raise CandidateFailure(f"it returned a {type(result).__name__}; expected a Candidate")
+    return result
+
+
+def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
+    """``work()``, with any exception and a missed time limit turned into a `CandidateFailure`.
+
+    With a limit the work runs in a daemon thread that is abandoned when the limit has passed.
+    """
+    outcome: dict[str, Any] = {}
+
+    def run() -> None:
+        try:
+            outcome["result"] = work()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a candidate may fail in any way)
+            outcome["error"] = error
+
+    if time_limit is None:
+        run()
+    else:
+        thread = threading.Thread(target=run, daemon=True, name="learned candidate")
+        thread.start()
+        thread.join(time_limit)
+        if thread.is_alive():
+            raise CandidateFailure(f"it ran past the time limit of {time_limit:g} s")
+    if "error" in outcome:
+        error = outcome["error"]
+        raise CandidateFailure(f"it raised {type(error).__name__}: {error}") from error
+    return outcome["result"]

@@ -1,0 +1,105 @@
+"""The no-harm selector, Algorithm 1 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Union
+
+import numpy as np
+
+from ..certificate import Certificate, Rule, certify
+from ..errors import FemcertError, InputError, SolveError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.checks import number
+from ..problem.data import Data
+from .guard import CandidateFailure, attempt, guarded
+from .selection import Selection, package_versions
+
+Solver = Union[Candidate, Callable[[Problem, Data], Candidate]]
+
+
+def no_harm(
+    problem: Problem,
+    data: Data,
+    *,
+    baseline: Solver,
+    learned: Solver,
+    rule: Rule,
+    tolerance: float = 0.0,
+    time_limit: float | None = None,
+) -> Selection:
+    """Take the learned reconstruction only if ``R_learned <= R_baseline + tolerance``; else the baseline.
+
+    Parameters
+    ----------
+    baseline, learned
+        Candidates, or callables ``(problem, data) -> Candidate``.
+    rule
+        The same rule and weights for both, fixed here before either is evaluated.
+    tolerance
+        The paper's eps_safe >= 0.
+    time_limit
+        Seconds that a learned callable may take.
+
+    Returns
+    -------
+    Selection
+        The decision with its evidence. Whatever goes wrong with the learned candidate (an exception, a missed time
+        limit, NaN, complex values, a wrong shape, changed data) or with a certificate leads to the baseline, and
+        `Selection.reason` says what happened.
+
+    Raises
+    ------
+    InputError
+        The problem, data, rule or tolerance cannot be used.
+    SolveError
+        The baseline failed: without it there is nothing safe to fall back to.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    problem.check_data(data)
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+    margin = number(tolerance, "tolerance", least=0.0)
+    if time_limit is not None:
+        number(time_limit, "time_limit", above=0.0)
+    record = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
+
+    safe = _baseline(problem, data, baseline)
+    try:
+        base: Certificate | None = certify(problem, data, safe, rule)
+    except UncertifiedError as error:
+        reason = f"baseline: it cannot be certified, so nothing can replace it ({error})"
+        return Selection.of(safe, accepted=False, reason=reason, baseline=None, learned=None, **record)
+    assert base is not None
+    try:
+        candidate = guarded(learned, problem, data, time_limit=time_limit)
+        other = attempt(lambda: certify(problem, data, candidate, rule), None)
+    except CandidateFailure as failure:
+        reason = f"baseline: the learned candidate was not usable: {failure}"
+        return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
+    limit = base.radius.value + margin
+    comparison = f"learned radius {other.radius.value:.4g}, baseline radius {base.radius.value:.4g}"
+    comparison += f" + tolerance {margin:g}" if margin else ""
+    # Written so that a NaN, wherever it came from, rejects.
+    if not other.radius.value <= limit:
+        reason = f"baseline: {comparison}; the learned one is not within the limit"
+        return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=other, **record)
+    reason = f"learned: {comparison}"
+    return Selection.of(candidate, accepted=True, reason=reason, baseline=base, learned=other, **record)
+
+
+def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
+    if not (isinstance(baseline, Candidate) or callable(baseline)):
+        raise InputError(f"baseline is a {type(baseline).__name__}; expected a Candidate or a callable")
+    try:
+        result = baseline if isinstance(baseline, Candidate) else baseline(problem, data)
+    except FemcertError:
+        raise
+    except (ArithmeticError, ValueError, TypeError, LookupError, RuntimeError, np.linalg.LinAlgError) as error:
+        raise SolveError(f"the baseline failed: {type(error).__name__}: {error}") from error
+    try:
+        return check_candidate(problem, result)
+    except InputError as error:
+        raise SolveError(f"the baseline is not usable: {error}") from None

@@ -1,0 +1,170 @@
+"""The result of a selection: a decision with its evidence, as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..errors import InputError
+from ..problem.candidate import Candidate
+from ..problem.checks import Array, frozen
+
+SCHEMA = "femcert.selection/1"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected reconstruction, and why.
+
+    Attributes
+    ----------
+    accepted
+        Whether the learned candidate was taken.
+    reason
+        One sentence.
+    state, parameter
+        The selected reconstruction (state None where the problem has none).
+    baseline, learned
+        Certificates; None where one could not be made.
+    rule, tolerance
+        The rule with its weights and options, and eps_safe, as fixed before either candidate was evaluated.
+    versions
+        Of the packages that computed it.
+    """
+
+    accepted: bool
+    reason: str
+    state: Array | None
+    parameter: Array
+    baseline: Certificate | None
+    learned: Certificate | None
+    rule: dict[str, Any]
+    tolerance: float
+    versions: dict[str, str]
+
+    @classmethod
+    def of(cls, chosen: Candidate, **rest: Any) -> Selection:
+        """A selection of `chosen`."""
+        return cls(state=chosen.state, parameter=chosen.parameter, **rest)
+
+    @property
+    def ratio(self) -> float | None:
+        """The paper's Gamma, ``R_learned / R_baseline``; None where a radius is missing."""
+        if self.baseline is None or self.learned is None:
+            return None
+        base = self.baseline.radius.value
+        return self.learned.radius.value / base if base > 0.0 else None
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """The evidence as rows (quantity, baseline, learned)."""
+        both = (self.baseline, self.learned)
+        rows = [("radius", *[str_of(c and f"{c.radius.value:.4g} ({c.radius.side}, {c.scope})") for c in both])]
+        for name in ("data", "pde", "bc", "optimality", "admissibility"):
+            parts = [c and getattr(c.residuals, name) for c in both]
+            rows.append((name, *[str_of(b and f"{b.value:.4g}") for b in parts]))
+        rows.append(("noise level", *[str_of(c and f"{c.noise_level:.4g}") for c in both]))
+        rows.append(("stability", *[str_of(c and f"{c.stability.constant.value:.4g}") for c in both]))
+        return rows
+
+    def __str__(self) -> str:
+        decision = "accepted" if self.accepted else "rejected"
+        table = [("", "baseline", "learned"), *self.rows()]
+        widths = [max(len(row[i]) for row in table) for i in range(3)]
+        lines = [f"learned candidate {decision}. {self.reason}"]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        decision = "accepted" if self.accepted else "rejected"
+        body = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td><td>{escape(c)}</td></tr>" for a, b, c in self.rows())
+        return (
+            f"<p><b>Learned candidate {decision}.</b> {escape(self.reason)}</p>"
+            f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
+        return {
+            "schema": SCHEMA,
+            "versions": dict(self.versions),
+            "rule": self.rule,
+            "tolerance": self.tolerance,
+            "seeds": {"rule": self.rule.get("seed")},
+            "accepted": self.accepted,
+            "reason": self.reason,
+            "ratio": self.ratio,
+            "baseline": self.baseline and self.baseline.to_dict(),
+            "learned": self.learned and self.learned.to_dict(),
+            "state": None if self.state is None else self.state.tolist(),
+            "parameter": self.parameter.tolist(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON; the file appears whole or not at all."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(self.to_dict(), allow_nan=False, indent=1)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Selection:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        InputError
+            The file is not a femcert selection of a known schema.
+        """
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} cannot be read as JSON: {error}") from None
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise InputError(f"{path} is not a selection of the schema {SCHEMA}")
+        try:
+            return cls._from_record(record)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is damaged: {type(error).__name__} {error}") from None
+
+    @classmethod
+    def _from_record(cls, record: dict[str, Any]) -> Selection:
+        certificates = {
+            name: None if record[name] is None else Certificate.from_dict(record[name]) for name in ("baseline", "learned")
+        }
+        state = record["state"]
+        return cls(
+            accepted=bool(record["accepted"]),
+            reason=str(record["reason"]),
+            state=None if state is None else frozen(np.array(state, dtype=float)),
+            parameter=frozen(np.array(record["parameter"], dtype=float)),
+            rule=dict(record["rule"]),
+            tolerance=float(record["tolerance"]),
+            versions=dict(record["versions"]),
+            **certificates,
+        )
+
+
+def str_of(value: str | None) -> str:
+    """`value`, or a dash where there is none."""
+    return value or "-"
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of femcert and of the packages whose numerics it relies on."""
+    found = {}
+    for name in ("femcert", "scikit-fem", "numpy", "scipy"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,108 @@
+"""The classical baseline for linear problems: Tikhonov regularization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import bmat, csr_matrix
+
+from ..errors import InputError
+from ..linalg import Factorization
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array, number
+from ..problem.data import Data
+from ..problem.heat import HeatInitial
+from ..problem.linear import LinearProblem
+from ..residual import reduced_gradient_norm
+from .ridge import Ridge, ridge_of_columns, ridge_of_rows
+from .weights import CHOICES, choose_weight
+
+# Entries of a dense m x k forward matrix that are still welcome (800 MB).
+MOST_DENSE_ENTRIES = 100_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tikhonov:
+    """``min ‖H u(q) - y‖_Y² + weight ‖q‖_Q²`` over the admissible class. A callable ``(problem, data) -> Candidate``.
+
+    Few coordinates: a dense SVD of the forward matrix. A full finite-element space: its ``m x m`` dual with the sparse
+    Gram matrix factorized, or, for very many sensors, the sparse optimality system. Never a dense N x N matrix.
+
+    Parameters
+    ----------
+    weight
+        The regularization weight (the paper's lambda) > 0, or None to choose it.
+    choose
+        ``"discrepancy"``, ``"gcv"`` or ``"lcurve"``, where no weight is given.
+    """
+
+    weight: float | None = None
+    choose: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.weight is None) == (self.choose is None):
+            raise InputError("give either weight=... or choose='discrepancy', 'gcv' or 'lcurve'")
+        if self.weight is not None:
+            number(self.weight, "weight", above=0.0)
+        elif self.choose not in CHOICES:
+            raise InputError(f"choose is {self.choose!r}; expected one of {', '.join(CHOICES)}")
+
+    def __call__(self, problem: Problem, data: Data) -> Candidate:
+        """The regularized reconstruction, with the gradient norm it reached as its optimality."""
+        if not isinstance(problem, LinearProblem):
+            raise InputError(f"Tikhonov solves linear problems; for a {type(problem).__name__} use GaussNewton")
+        problem.check_data(data)
+        k, m = problem.parameters.dimension, problem.observation_count
+        if min(k, m) * max(k, m) > MOST_DENSE_ENTRIES:
+            return _from_optimality_system(problem, data, self._given())
+        ridge = _ridge(problem, data)
+        weight = self.weight
+        if weight is None:
+            assert self.choose is not None
+            weight = choose_weight(ridge, self.choose, noise_level=data.noise_level, observations=m)
+        return candidate_from(problem, data, ridge.coefficients(weight), weight)
+
+    def _given(self) -> float:
+        if self.weight is None:
+            raise InputError(f"with this many sensors and dofs give weight=...; choose={self.choose!r} is not available")
+        return self.weight
+
+
+def candidate_from(problem: Problem, data: Data, coefficients: Array, weight: float) -> Candidate:
+    """A baseline candidate with the gradient norm of its objective."""
+    q = problem.parameters.field(coefficients)
+    optimality = reduced_gradient_norm(problem, data, q, weight=weight)
+    return Candidate.from_coefficients(problem, coefficients, optimality=optimality, name="baseline")
+
+
+def _ridge(problem: LinearProblem, data: Data) -> Ridge:
+    F = data.whiten(problem.forward_matrix())
+    y = data.whiten(data.values - problem.offset)
+    few = problem.parameters.dimension <= max(problem.observation_count, 500)
+    return (ridge_of_columns if few else ridge_of_rows)(F, y, problem.parameters)
+
+
+def _from_optimality_system(problem: LinearProblem, data: Data, weight: float) -> Candidate:
+    """Minimizer from the sparse optimality system in state u, coordinates c and adjoint z.
+
+    ``H' C^-1 H u + A' z = H' C^-1 y``,  ``weight G c - (l B)' z = 0``,  ``A u - l B c = f`` on the free dofs.
+    """
+    if isinstance(problem, HeatInitial):
+        raise InputError("a heat problem with this many sensors and dofs is not supported; take fewer sensors")
+    if data.covariance is not None and data.covariance.ndim == 2:
+        raise InputError("with this many sensors the covariance must be a vector of variances")
+    free, boundary = problem.free, problem.boundary
+    variance = np.ones(data.values.size) if data.covariance is None else np.asarray(data.covariance)
+    H = problem.sensors.matrix
+    HC = H[:, free].multiply(1.0 / variance[:, None]).tocsr().T
+    A = problem.operator[free][:, free]
+    lB = csr_matrix(problem.load[free] @ problem.parameters.matrix)
+    G = csr_matrix(problem.parameters.gram)
+    system = bmat([[HC @ H[:, free], None, A.T], [None, weight * G, -lB.T], [A, -lB, None]], format="csc")
+    known = problem.source - problem.operator @ boundary.values
+    shifted = data.values - H @ boundary.values
+    right = np.concatenate([HC @ shifted, np.zeros(G.shape[0]), known[free]])
+    solution = Factorization(system, definite=False, name="optimality system").solve(right)
+    return candidate_from(problem, data, solution[len(free) : len(free) + G.shape[0]], weight)

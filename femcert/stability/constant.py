@@ -1,0 +1,144 @@
+"""The stability constant ``C = 1 / sigma_min`` of the map from the admissible class to the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular, svd
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.checks import Array, frozen
+from ..problem.data import Data
+from ..problem.linear import LinearProblem
+from ..problem.nonlinear import NonlinearProblem
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How strongly the data determine the parameter.
+
+    Attributes
+    ----------
+    constant
+        C_stab: ``‖q - q'‖_Q <= C ‖F q - F q'‖_Y`` on the admissible class.
+    exponent
+        The Hölder exponent p of the paper's Assumption 1; 1 on a finite-dimensional class.
+    singular_values
+        Of the map from Q to Y, descending.
+    weakest
+        The parameter of unit norm that the sensors see least (dof vector); None after loading from a file.
+    scope
+        ``"discrete"``: of the discretized problem. ``"estimate"``: of its linearization at one parameter.
+    """
+
+    constant: Bound
+    exponent: float
+    singular_values: Array
+    weakest: Array | None
+    scope: str
+
+    @property
+    def sigma_min(self) -> float:
+        """Smallest singular value."""
+        return float(self.singular_values[-1])
+
+    @property
+    def sigma_max(self) -> float:
+        """Largest singular value."""
+        return float(self.singular_values[0])
+
+    @property
+    def condition(self) -> float:
+        """``sigma_max / sigma_min``."""
+        return self.sigma_max / self.sigma_min
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for JSON, without the field `weakest`."""
+        return {
+            "constant": self.constant.to_dict(),
+            "exponent": self.exponent,
+            "singular_values": self.singular_values.tolist(),
+            "scope": self.scope,
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Stability:
+        """The inverse of `to_dict`."""
+        return cls(
+            constant=Bound(**record["constant"]),
+            exponent=float(record["exponent"]),
+            singular_values=frozen(np.array(record["singular_values"], dtype=float)),
+            weakest=None,
+            scope=str(record["scope"]),
+        )
+
+
+def stability(
+    problem: Problem, *, at: Any = None, data: Data | None = None, guarantee: str = "discrete"
+) -> Stability:
+    """Stability constant of a problem on its admissible class, from a dense SVD of the ``m x k`` forward matrix.
+
+    In the norms of Q (``G = R' R``) and Y (``C = L L'``) the singular values are those of ``L^-1 F R^-1``.
+
+    Parameters
+    ----------
+    at
+        Where to linearize a nonlinear problem (a parameter, dof vector).
+    data
+        Its covariance gives the norm of Y; without it the Euclidean norm.
+    guarantee
+        ``"discrete"``: a statement about the discretized problem.
+
+    Raises
+    ------
+    InputError
+        More coordinates than observations: the data cannot determine the class, C is infinite.
+    UncertifiedError
+        The smallest singular value is zero to rounding.
+    """
+    if guarantee != "discrete":
+        raise UncertifiedError(f"guarantee {guarantee!r} is not available; 'discrete' is")
+    k, m = problem.parameters.dimension, problem.observation_count
+    if k > m:
+        raise InputError(
+            f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
+            "infinite; expected k <= m: add sensors or take a smaller class"
+        )
+    F = _derivative(problem, at)
+    if data is not None:
+        F = data.whiten(F)
+    R = problem.parameters.root
+    scaled = solve_triangular(R, F.T, trans="T").T
+    _, sigma, Vt = svd(scaled, full_matrices=False)
+    # Weyl: rounding in F and in the SVD moves every singular value by at most this.
+    rounding = 16.0 * np.sqrt(m * k) * np.finfo(float).eps * sigma[0]
+    if not sigma[-1] > rounding:
+        raise UncertifiedError(
+            f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
+            "some parameter of the class, C_stab is infinite"
+        )
+    linear = problem.linear
+    weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
+    weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
+    constant = 1.0 / (sigma[-1] - rounding)
+    return Stability(
+        constant=Bound(constant, "upper" if linear else "estimate", "1 / sigma_min"),
+        exponent=1.0,
+        singular_values=frozen(sigma),
+        weakest=frozen(weakest),
+        scope="discrete" if linear else "estimate",
+    )
+
+
+def _derivative(problem: Problem, at: Any) -> Array:
+    if isinstance(problem, LinearProblem):
+        return problem.forward_matrix()
+    if not isinstance(problem, NonlinearProblem):
+        raise InputError(f"no forward matrix is known for a {type(problem).__name__}")
+    if at is None:
+        raise InputError("a nonlinear problem has a stability constant at a parameter only; give at=")
+    return problem.jacobian(at)
