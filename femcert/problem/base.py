@@ -70,7 +70,8 @@ class Problem:
         if not isinstance(data, Data):
             raise InputError(f"data is a {type(data).__name__}; expected femcert.Data(values, noise_level)")
         if data.values.size != self.observation_count:
-            raise InputError(f"data has {data.values.size} values; the problem has {self.observation_count} observations")
+            expected = f"the problem has {self.observation_count} observations"
+            raise InputError(f"data has {data.values.size} values; {expected}")
         return data
 
     def solve(self, parameter: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from .checks import Array, number, real_array
 from .lagrange import mass_form, nodal_values
 from .mesh import boundary_facets
 
-Value = Union[float, Callable[[Array], Any]]
+Value = float | Callable[[Array], Any]
 
 
 @dataclass(frozen=True)

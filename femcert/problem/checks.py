@@ -27,7 +27,8 @@ def real_array(values: Any, name: str) -> Array:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         where = tuple(int(i) for i in bad[0])
-        raise InputError(f"{name} has {len(bad)} NaN or infinite entries, the first at index {where}; expected finite numbers")
+        came = f"{len(bad)} NaN or infinite entries, the first at index {where}"
+        raise InputError(f"{name} has {came}; expected finite numbers")
     return array
 
 

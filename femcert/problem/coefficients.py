@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from ..errors import InputError
 from .checks import Array, real_array
 from .mesh import region_elements
 
-Coefficient = Union[float, NDArray[Any], Callable[[Array], Any], Mapping[str, float]]
+Coefficient = float | NDArray[Any] | Callable[[Array], Any] | Mapping[str, float]
 
 
 def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "any") -> Array:

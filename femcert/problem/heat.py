@@ -170,7 +170,7 @@ class HeatInitial(LinearProblem):
         H = self.sensors.matrix[:, self.free]
         parts = [H.T @ w for w in weights.reshape(len(self.times), self.sensors.count, -1)]
         if self.scheme == "exact":
-            z = sum(self._exponential(t, part, adjoint=True) for t, part in zip(self.times, parts, strict=True))
+            z = np.sum([self._exponential(t, w, adjoint=True) for t, w in zip(self.times, parts, strict=True)], axis=0)
         else:
             z = self._march_back(parts)
         return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z))

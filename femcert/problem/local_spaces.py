@@ -91,7 +91,8 @@ class CoarseSpace(ParameterSpace):
         centre = fine.p[:, fine.t].mean(axis=1)
         home = locator.find(centre)
         if np.any(home < 0):
-            raise InputError(f"{int(np.sum(home < 0))} element centres lie outside coarse_mesh; expected the same domain")
+            outside = int(np.sum(home < 0))
+            raise InputError(f"{outside} element centres lie outside coarse_mesh; expected the same domain")
         # A vertex pulled a hair towards the centre tells in which coarse element its fine element ends there.
         pulled = (1.0 - 1e-6) * fine.p[:, fine.t] + 1e-6 * centre[:, None, :]
         ends = locator.find(pulled.reshape(fine.dim(), -1)).reshape(fine.t.shape)

@@ -188,16 +188,17 @@ class NonlinearProblem(Problem):
             if np.linalg.norm(step) <= 1e-12 * (1.0 + np.linalg.norm(u)):
                 return u, self._derivative(u, q)
             size = fresh
-        raise SolveError(f"Newton's method for the state did not converge in {MOST_NEWTON_STEPS} steps (‖R‖ = {size:.2g})")
+        raise SolveError(f"Newton's method did not converge in {MOST_NEWTON_STEPS} steps (‖R‖ = {size:.2g})")
 
     def _halve(self, u: Array, step: Array, q: Array, size: float) -> tuple[Array, Array, float]:
         length = 1.0
+        tiny = 1e-12 * (1.0 + float(np.linalg.norm(u)))
         for _ in range(MOST_HALVINGS):
             trial = u + length * step
             R = self._equation(trial, q)
             fresh = float(np.linalg.norm(R))
-            if fresh <= (1.0 - 1e-4 * length) * size or length * np.linalg.norm(step) <= 1e-12 * (1 + np.linalg.norm(u)):
+            if fresh <= (1.0 - 1e-4 * length) * size or length * np.linalg.norm(step) <= tiny:
                 return trial, R, fresh
             length *= 0.5
-        raise SolveError(f"Newton's method for the state stalled at ‖R‖ = {size:.2g}")
+        raise SolveError(f"Newton's method stalled at ‖R‖ = {size:.2g}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class AverageSensors(Sensors):
         self.points = sensor_points(basis, points)
         self.radius = number(radius, "radius", above=0.0)
         _inside(basis, self.points)
-        super().__init__(disc_matrix(basis, self.points.T, self.radius)[0])
+        super().__init__(disc_matrix(basis, self.points.T, self.radius))
 
 
 class RegionSensors(Sensors):
@@ -151,6 +152,6 @@ def _refuse_equal_rows(matrix: csr_matrix) -> None:
     # Two random functionals separate distinct rows almost surely; only rows that agree there are compared.
     probe = matrix @ np.random.default_rng(0).standard_normal((matrix.shape[1], 2))
     order = np.lexsort(probe.T)
-    for i, j in zip(order[:-1], order[1:], strict=True):
+    for i, j in pairwise(order):
         if np.array_equal(probe[i], probe[j]) and abs(matrix[i] - matrix[j]).nnz == 0:
             raise InputError(f"sensors {min(i, j)} and {max(i, j)} have the same row; expected distinct ones")

@@ -34,4 +34,5 @@ def reduced_gradient_norm(problem: Problem, data: Data, parameter: Any, *, weigh
     number(weight, "weight", least=0.0)
     c, _ = problem.parameters.project(problem.check_parameter(parameter))
     g = reduced_gradient(problem, problem.check_data(data), c, weight=weight)
-    return float(np.sqrt(max(g @ problem.parameters.solve_gram(g), 0.0)))
+    square = float(g @ problem.parameters.solve_gram(g))
+    return float(np.sqrt(max(square, 0.0)))

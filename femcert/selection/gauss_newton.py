@@ -23,8 +23,8 @@ MOST_COORDINATES = 2000
 class GaussNewton:
     """``min ½ ‖H u(q) - y‖_Y² + ½ weight ‖q - q0‖_Q²`` over the admissible class, from ``start``.
 
-    A callable ``(problem, data) -> Candidate``. Levenberg-Marquardt (trust region) steps with the Jacobian by adjoint or
-    forward solves; default tolerances are the paper's.
+    A callable ``(problem, data) -> Candidate``. Levenberg-Marquardt (trust region) steps with the Jacobian by adjoint
+    or forward solves; default tolerances are the paper's.
 
     Parameters
     ----------

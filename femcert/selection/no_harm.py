@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..problem.data import Data
 from .guard import CandidateFailure, attempt, guarded
 from .selection import Selection, package_versions
 
-Solver = Union[Candidate, Callable[[Problem, Data], Candidate]]
+Solver = Candidate | Callable[[Problem, Data], Candidate]
 
 
 def no_harm(

@@ -65,26 +65,23 @@ class Selection:
 
     def rows(self) -> list[tuple[str, str, str]]:
         """The evidence as rows (quantity, baseline, learned)."""
-        both = (self.baseline, self.learned)
-        rows = [("radius", *[str_of(c and f"{c.radius.value:.4g} ({c.radius.side}, {c.scope})") for c in both])]
-        for name in ("data", "pde", "bc", "optimality", "admissibility"):
-            parts = [c and getattr(c.residuals, name) for c in both]
-            rows.append((name, *[str_of(b and f"{b.value:.4g}") for b in parts]))
-        rows.append(("noise level", *[str_of(c and f"{c.noise_level:.4g}") for c in both]))
-        rows.append(("stability", *[str_of(c and f"{c.stability.constant.value:.4g}") for c in both]))
-        return rows
+        left, right = _evidence(self.baseline), _evidence(self.learned)
+        names = left or right
+        return [(name, left.get(name, "-"), right.get(name, "-")) for name in names]
 
     def __str__(self) -> str:
         decision = "accepted" if self.accepted else "rejected"
         table = [("", "baseline", "learned"), *self.rows()]
         widths = [max(len(row[i]) for row in table) for i in range(3)]
         lines = [f"learned candidate {decision}. {self.reason}"]
-        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+        for row in table:
+            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         decision = "accepted" if self.accepted else "rejected"
-        body = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td><td>{escape(c)}</td></tr>" for a, b, c in self.rows())
+        rows = [[escape(cell) for cell in row] for row in self.rows()]
+        body = "".join(f"<tr><th>{name}</th><td>{left}</td><td>{right}</td></tr>" for name, left, right in rows)
         return (
             f"<p><b>Learned candidate {decision}.</b> {escape(self.reason)}</p>"
             f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
@@ -138,10 +135,7 @@ class Selection:
 
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
-        certificates = {
-            name: None if record[name] is None else Certificate.from_dict(record[name]) for name in ("baseline", "learned")
-        }
-        state = record["state"]
+        state, base, other = record["state"], record["baseline"], record["learned"]
         return cls(
             accepted=bool(record["accepted"]),
             reason=str(record["reason"]),
@@ -150,13 +144,22 @@ class Selection:
             rule=dict(record["rule"]),
             tolerance=float(record["tolerance"]),
             versions=dict(record["versions"]),
-            **certificates,
+            baseline=None if base is None else Certificate.from_dict(base),
+            learned=None if other is None else Certificate.from_dict(other),
         )
 
 
-def str_of(value: str | None) -> str:
-    """`value`, or a dash where there is none."""
-    return value or "-"
+def _evidence(certificate: Certificate | None) -> dict[str, str]:
+    """Rows of the table for one certificate; none for None."""
+    if certificate is None:
+        return {}
+    radius = certificate.radius
+    return {
+        "radius": f"{radius.value:.4g} ({radius.side}, {certificate.scope})",
+        **{name: f"{bound.value:.4g}" for name, bound in certificate.residuals.items()},
+        "noise level": f"{certificate.noise_level:.4g}",
+        "stability constant": f"{certificate.stability.constant.value:.4g}",
+    }
 
 
 def package_versions() -> dict[str, str]:

@@ -66,7 +66,7 @@ class Tikhonov:
 
     def _given(self) -> float:
         if self.weight is None:
-            raise InputError(f"with this many sensors and dofs give weight=...; choose={self.choose!r} is not available")
+            raise InputError(f"choose={self.choose!r} is not available for this many sensors and dofs; give weight=...")
         return self.weight
 
 
