@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,18 @@ class Problem:
         scale = number(noise, "noise", least=0.0) * np.linalg.norm(exact) / np.sqrt(exact.size)
         error = scale * np.random.default_rng(seed).standard_normal(exact.size)
         return Data(exact + error, float(np.linalg.norm(error)))
+
+    def isolated(self) -> Problem:
+        """A copy to hand to a solver that is not trusted: what it assigns there does not reach this object.
+
+        The arrays are shared, and cannot be written to.
+        """
+        result = copy.copy(self)
+        for name in ("sensors", "parameters"):
+            part = copy.copy(getattr(self, name))
+            part.matrix = copy.copy(part.matrix)
+            setattr(result, name, part)
+        return result
 
     # What the residual room needs to turn the functionals above into norms.
 

@@ -127,6 +127,13 @@ class Candidate:
         np.savez_compressed(path, **arrays)
 
 
+def plain_copy(candidate: Candidate) -> Candidate:
+    """A `Candidate` with the values that this one (perhaps of a subclass) shows now, and will show for good."""
+    return Candidate(
+        candidate.state, candidate.parameter, candidate.optimality, str(candidate.name), mesh=candidate._mesh
+    )
+
+
 def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     """`candidate` if it belongs to `problem`: right type, right mesh, right shapes, finite and real."""
     if not isinstance(candidate, Candidate):

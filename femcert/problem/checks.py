@@ -68,7 +68,9 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def freeze_sparse(matrix: Any) -> Any:
-    """Mark the arrays of a CSR or CSC matrix read-only, and return it."""
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
-    return matrix
+    """`matrix` as CSR, in canonical form, with arrays that nobody can write to."""
+    result = matrix.tocsr(copy=True)
+    result.sum_duplicates()
+    for part in ("data", "indices", "indptr"):
+        setattr(result, part, frozen(getattr(result, part)))
+    return result

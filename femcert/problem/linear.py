@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..linalg import Factorization
 from .base import Problem
 from .boundary import Value, boundary_conditions
-from .checks import Array, frozen
+from .checks import Array, freeze_sparse, frozen
 from .data import Data
 from .lagrange import mass_form, mass_matrix
 from .sensors import Sensors
@@ -68,12 +68,13 @@ class LinearProblem(Problem):
         super().__init__(basis, parameters, sensors)
         self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
         A = _matrix(operator, basis, basis, "operator")
-        self.operator = A if self.boundary.operator is None else (A + self.boundary.operator).tocsr()
+        self.operator = freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator)
         trial = basis.with_element(parameters.basis.elem)
-        self.load = _matrix(mass_form if load is None else load, trial, basis, "load")
+        self.load = freeze_sparse(_matrix(mass_form if load is None else load, trial, basis, "load"))
         self.source = _vector(source, basis)
         if self.boundary.load is not None:
             self.source = self.source + self.boundary.load
+        self.source = frozen(self.source)
         self.definite = definite
         self.lumped = lumped
 

@@ -36,6 +36,7 @@ _READ_ERRORS = (
     AssertionError, ArithmeticError, MemoryError, NameError, RuntimeError, ImportError, StopIteration,
     struct.error, zlib.error, ParseError,
 )  # fmt: skip
+_CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4}
 _FACET_KIND = {"line": "vertex", "triangle": "line", "quad": "line"}
 _TAG_DATA = ("gmsh:physical", "medit:ref")
 
@@ -62,13 +63,15 @@ def load_mesh(path: str | Path) -> Mesh:
         higher order or in three dimensions, zero-area, folded or overlapping cells, coordinates that are not
         finite or not in the plane, or a named boundary with edges of no cell.
     """
-    with _about(path):
+    # Absurd coordinates may overflow here; the checks are written so that inf and NaN fail them.
+    with _about(path), np.errstate(over="ignore", invalid="ignore"):
         raw = _read(path)
         kind = _cell_kind(raw)
         points, cells, new_number = _used_nodes(raw, kind)
-        # from_meshio decodes what mesh.save wrote. The other names are our job: it mixes up the tags of curves
-        # and surfaces with the same number, and skips what it cannot match.
-        saved = {k: [_of_kind(raw, v, kind)] for k, v in raw.cell_data.items() if k.startswith("skfem:")}
+        # from_meshio decodes what mesh.save wrote. The other names are our job: it mixes up the tags of
+        # curves and surfaces with the same number, and skips what it cannot match.
+        saved = {key: data for key, data in raw.cell_data.items() if key.startswith("skfem:")}
+        saved = {key: [real_array(_of_kind(raw, data, kind), f"its set {key}")] for key, data in saved.items()}
         mesh = from_meshio(meshio.Mesh(points, {kind: cells}, cell_data=saved))
         boundaries = {name: np.unique(np.asarray(facets)) for name, facets in (mesh.boundaries or {}).items()}
         for name, facet_nodes in _named_cells(raw, _FACET_KIND[kind]).items():
@@ -160,7 +163,7 @@ def _ends_with(path: Path, word: bytes) -> bool:
 
 def _cell_kind(raw: meshio.Mesh) -> str:
     """The one kind of cell that fills the domain: "line", "triangle" or "quad"."""
-    dimensions = {block.type: block.dim for block in raw.cells if len(block.data)}
+    dimensions = {block.type: block.dim for block in raw.cells if np.size(block.data)}
     top = max(dimensions.values(), default=0)
     kinds = sorted(kind for kind, dimension in dimensions.items() if dimension == top)
     if top == 0:
@@ -175,13 +178,9 @@ def _cell_kind(raw: meshio.Mesh) -> str:
 
 
 def _used_nodes(raw: meshio.Mesh, kind: str) -> tuple[Array, Indices, Indices]:
-    """Coordinates of the used nodes, the cells in the new numbering, and the new number of each node or -1."""
+    """Coordinates of the used nodes, the cells in the new numbering, and each node's new number or -1."""
+    _check_node_numbers(raw, (kind, _FACET_KIND[kind]))
     cells = np.concatenate([block.data for block in raw.cells if block.type == kind])
-    if cells.dtype.kind not in "iu":
-        raise InputError(f"its cells have node numbers of type {cells.dtype}; expected integers")
-    every = [block.data for block in raw.cells if block.type in (kind, _FACET_KIND[kind]) and len(block.data)]
-    if any(data.min() < 0 or data.max() >= len(raw.points) for data in every):
-        raise InputError(f"its cells refer to nodes that are not among the {len(raw.points)} in the file")
     used, cells = np.unique(cells, return_inverse=True)
     points = real_array(raw.points[used], "the array of coordinates")
     dimension = 1 if kind == "line" else 2
@@ -193,11 +192,18 @@ def _used_nodes(raw: meshio.Mesh, kind: str) -> tuple[Array, Indices, Indices]:
         raise InputError(f"its nodes span {extent} along the axes; expected {place}")
     new_number = np.full(len(raw.points), -1, dtype=np.int64)
     new_number[used] = np.arange(len(used))
-    return points[:, :dimension], cells.reshape(-1, _corner_count(kind)), new_number
+    return points[:, :dimension], cells.reshape(-1, _CORNERS[kind]), new_number
 
 
-def _corner_count(kind: str) -> int:
-    return {"line": 2, "triangle": 3, "quad": 4}[kind]
+def _check_node_numbers(raw: meshio.Mesh, kinds: tuple[str, ...]) -> None:
+    for block in raw.cells:
+        data, kind = block.data, block.type
+        if kind not in kinds or data.shape == (0,):
+            continue
+        if data.dtype.kind not in "iu" or data.ndim != 2 or data.shape[1] != _CORNERS[kind]:
+            raise InputError(f"its {kind} cells are a {data.shape} array of {data.dtype}; expected whole node numbers")
+        if np.any(data < 0) or np.any(data >= len(raw.points)):
+            raise InputError(f"its {kind} cells use nodes that are not among the {len(raw.points)} in the file")
 
 
 def _of_kind(raw: meshio.Mesh, data: list[Any], kind: str) -> NDArray[Any]:

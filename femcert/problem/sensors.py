@@ -35,7 +35,6 @@ class Sensors:
 
     def __init__(self, matrix: Any) -> None:
         H = csr_matrix(matrix, dtype=np.float64)
-        H.sum_duplicates()
         if H.shape[0] < 1:
             raise InputError("there are no sensors; expected at least one")
         if not np.all(np.isfinite(H.data)):

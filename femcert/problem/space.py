@@ -51,7 +51,7 @@ class ParameterSpace:
             raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
         self.basis = basis
         self.inner = inner
-        self.matrix = freeze_sparse(matrix.tocsr()) if issparse(matrix) else frozen(matrix)
+        self.matrix = freeze_sparse(matrix) if issparse(matrix) else frozen(matrix)
         self.ball: Ball | None = None
 
     @property

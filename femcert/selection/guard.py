@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..problem.base import Problem
-from ..problem.candidate import Candidate
+from ..problem.candidate import Candidate, plain_copy
 from ..problem.data import Data
 
 
@@ -18,23 +18,30 @@ class CandidateFailure(Exception):
 
 
 def guarded(solver: Any, problem: Problem, data: Data, *, time_limit: float | None) -> Candidate:
-    """The candidate itself, or what the callable ``solver(problem, data)`` returns.
+    """The candidate itself, or what the callable ``solver(problem, data)`` returns, as a plain frozen copy.
+
+    The solver gets copies of problem and data, so what it assigns to them goes nowhere.
 
     Raises
     ------
     CandidateFailure
         It raised, ran past the limit, returned something else than a candidate, or changed the data.
     """
-    if isinstance(solver, Candidate):
-        return solver
-    if not callable(solver):
-        raise CandidateFailure(f"learned is a {type(solver).__name__}; expected a Candidate or a callable")
-    before = (data.values.copy(), data.noise_level)
-    result = attempt(lambda: solver(problem, data), time_limit)
-    if not (np.array_equal(data.values, before[0]) and data.noise_level == before[1]):
+    handed = Data(data.values, data.noise_level, data.covariance)
+
+    def run() -> Candidate:
+        result = solver
+        if not isinstance(solver, Candidate):
+            if not callable(solver):
+                raise CandidateFailure(f"it is a {type(solver).__name__}; expected a Candidate or a callable")
+            result = solver(problem.isolated(), handed)
+        if not isinstance(result, Candidate):
+            raise CandidateFailure(f"it returned a {type(result).__name__}; expected a Candidate")
+        return plain_copy(result)
+
+    result: Candidate = attempt(run, time_limit)
+    if not (np.array_equal(data.values, handed.values) and data.noise_level == handed.noise_level):
         raise CandidateFailure("it changed the data")
-    if not isinstance(result, Candidate):
-        raise CandidateFailure(f"it returned a {type(result).__name__}; expected a Candidate")
     return result
 
 
@@ -61,5 +68,7 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
             raise CandidateFailure(f"it ran past the time limit of {time_limit:g} s")
     if "error" in outcome:
         error = outcome["error"]
+        if isinstance(error, CandidateFailure):
+            raise error
         raise CandidateFailure(f"it raised {type(error).__name__}: {error}") from error
     return outcome["result"]
