@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -164,6 +165,12 @@ def _evidence(certificate: Certificate | None) -> dict[str, str]:
 
 def package_versions() -> dict[str, str]:
     """Versions of femcert and of the packages whose numerics it relies on."""
+    return dict(_installed_versions())
+
+
+@cache
+def _installed_versions() -> dict[str, str]:
+    # Reading package metadata takes longer than a small selection; one read serves all of them.
     found = {}
     for name in ("femcert", "scikit-fem", "numpy", "scipy"):
         try:
