@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from skfem.helpers import dot, grad
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ..errors import InputError
-from .checks import Array, real_array
+from .checks import Array, freeze_sparse, real_array
 
 _CONSTANT = {MeshLine1: ElementLineP0, MeshTri1: ElementTriP0, MeshQuad1: ElementQuad0}
 _DEGREE = {
@@ -33,6 +34,9 @@ _DEGREE = {
     MeshTri1: {ElementTriP0: 0, ElementTriP1: 1, ElementTriP2: 2},
     MeshQuad1: {ElementQuad0: 0, ElementQuad1: 1, ElementQuad2: 2},
 }
+
+
+_assembled: WeakKeyDictionary[Basis, Any] = WeakKeyDictionary()
 
 
 @BilinearForm
@@ -85,8 +89,13 @@ def same_mesh(first: Any, second: Any) -> bool:
 
 
 def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
-    """Mass matrix (CSR), with ``lumped=True`` the diagonal matrix of its row sums."""
-    M = asm(mass_form, basis).tocsr()
+    """Mass matrix (CSR, read-only), with ``lumped=True`` the diagonal matrix of its row sums.
+
+    Assembled once per basis: spaces, loads and residuals of one problem share it.
+    """
+    M = _assembled.get(basis)
+    if M is None:
+        M = _assembled[basis] = freeze_sparse(asm(mass_form, basis))
     if not lumped:
         return M
     rows = np.asarray(M.sum(axis=1)).ravel()

@@ -69,8 +69,10 @@ class LinearProblem(Problem):
         self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
         A = _matrix(operator, basis, basis, "operator")
         self.operator = freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator)
-        trial = basis.with_element(parameters.basis.elem)
-        self.load = freeze_sparse(_matrix(mass_form if load is None else load, trial, basis, "load"))
+        trial = basis if parameters.basis is basis else basis.with_element(parameters.basis.elem)
+        if load is None:
+            load = mass_matrix(basis) if trial is basis else mass_form
+        self.load = freeze_sparse(_matrix(load, trial, basis, "load"))
         self.source = _vector(source, basis)
         if self.boundary.load is not None:
             self.source = self.source + self.boundary.load

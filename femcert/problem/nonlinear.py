@@ -82,7 +82,8 @@ class NonlinearProblem(Problem):
                 raise InputError(f"{name} is a {type(form).__name__}; expected a skfem {kind.__name__}")
         self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
         self._forms = (equation, state_derivative, parameter_derivative)
-        self._parameter_basis = basis.with_element(parameters.basis.elem)
+        same = parameters.basis is basis
+        self._parameter_basis = basis if same else basis.with_element(parameters.basis.elem)
         self.linear_in_state = linear_in_state
         self.definite = definite
         self._latest: Linearization | None = None
