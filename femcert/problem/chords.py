@@ -9,18 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..errors import InputError
+from .boxes import BLOCK, BoxIndex, Index
 from .checks import Array, number, real_vector
-from .locate import (
-    BLOCK,
-    BoxIndex,
-    Index,
-    Locator,
-    check_basis,
-    check_points,
-    is_affine,
-    local_values,
-    scatter,
-)
+from .locate import Locator, check_basis, check_points, is_affine, local_values, scatter
 
 SNAP = 1e-12  # of the shortest edge at a vertex: how close a ray is taken to pass through the vertex
 GENERAL_QUAD_POINTS = 16  # per chord, where the basis functions are not polynomials along the line

@@ -10,8 +10,9 @@ from scipy.sparse import csr_matrix, diags
 from skfem.quadrature import get_quadrature
 from skfem.refdom import RefLine, RefTri
 
+from .boxes import BoxIndex, Index
 from .checks import Array, count, number
-from .locate import BoxIndex, Index, check_basis, check_mesh, check_points, is_affine, local_values, scatter
+from .locate import check_basis, check_mesh, check_points, is_affine, local_values, scatter
 
 CLIP_BLOCK = 1 << 14  # (disc, cell) pairs clipped at once
 GENERAL_QUAD_DEGREE = 19  # of the rule where the basis functions are not polynomials in x and y

@@ -35,6 +35,7 @@ _DEGREE = {
     MeshQuad1: {ElementQuad0: 0, ElementQuad1: 1, ElementQuad2: 2},
 }
 
+MESHES = tuple(_DEGREE)
 
 _assembled: WeakKeyDictionary[Basis, Any] = WeakKeyDictionary()
 
