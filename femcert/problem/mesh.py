@@ -36,6 +36,8 @@ _READ_ERRORS = (
     AssertionError, ArithmeticError, MemoryError, NameError, RuntimeError, ImportError, StopIteration,
     struct.error, zlib.error, ParseError,
 )  # fmt: skip
+# Readers of meshio that never return from some truncated files.
+_HANGING = {"mdpa", "off", "ply", "tecplot", "wkt"}
 _CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4}
 _FACET_KIND = {"line": "vertex", "triangle": "line", "quad": "line"}
 _TAG_DATA = ("gmsh:physical", "medit:ref")
@@ -50,11 +52,13 @@ def load_mesh(path: str | Path) -> Mesh:
         A file in any format that meshio reads, or one that scikit-fem's ``mesh.save`` wrote. Gmsh physical
         groups become boundaries and subdomains under their names; groups without a name, and Medit references
         other than 0, under their number (``"7"``). Nodes that no cell uses are dropped.
+        Some formats (Abaqus, OBJ) neither count their cells nor mark their end: a file of theirs that was cut
+        between two lines is a smaller mesh, and loads as one.
 
     Returns
     -------
     Mesh
-        A ``MeshLine``, ``MeshTri`` or ``MeshQuad`` of first order, all cells with positive orientation.
+        A ``MeshLine``, ``MeshTri`` or ``MeshQuad`` of first order; lines run along x, quadrilaterals counterclockwise.
 
     Raises
     ------
@@ -134,8 +138,11 @@ def _read(path: str | Path) -> meshio.Mesh:
     if not path.is_file():
         raise InputError("it is a directory; expected a file" if path.is_dir() else "there is no such file")
     suffixes = ["".join(path.suffixes[i:]).lower() for i in range(len(path.suffixes))]
-    if not any(suffix in meshio.extension_to_filetypes for suffix in suffixes):
+    formats = {name for suffix in suffixes for name in meshio.extension_to_filetypes.get(suffix, [])}
+    if not formats:
         raise InputError(f"unknown extension {path.suffix!r}; expected one of meshio's, such as .msh or .vtu")
+    if formats & _HANGING:
+        raise InputError(f"meshio's {path.suffix} reader hangs on damaged files; convert it to .msh or .vtu")
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():
@@ -152,9 +159,10 @@ def _read(path: str | Path) -> meshio.Mesh:
 
 def _reason(error: BaseException, said: str) -> str:
     """One line about a failed read; before a SystemExit, meshio prints its reasons."""
-    text = said if isinstance(error, SystemExit) else str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    if isinstance(error, SystemExit):
+        lines = [line for line in said.partition("Error:")[0].splitlines() if line.strip()]
+        return lines[-1].strip() if lines else "meshio gave up without a reason"
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _ends_with(path: Path, word: bytes) -> bool:
@@ -163,7 +171,7 @@ def _ends_with(path: Path, word: bytes) -> bool:
 
 def _cell_kind(raw: meshio.Mesh) -> str:
     """The one kind of cell that fills the domain: "line", "triangle" or "quad"."""
-    dimensions = {block.type: block.dim for block in raw.cells if np.size(block.data)}
+    dimensions = {block.type: block.dim for block in raw.cells if len(block.data)}
     top = max(dimensions.values(), default=0)
     kinds = sorted(kind for kind, dimension in dimensions.items() if dimension == top)
     if top == 0:
@@ -184,8 +192,6 @@ def _used_nodes(raw: meshio.Mesh, kind: str) -> tuple[Array, Indices, Indices]:
     used, cells = np.unique(cells, return_inverse=True)
     points = real_array(raw.points[used], "the array of coordinates")
     dimension = 1 if kind == "line" else 2
-    if points.ndim != 2 or points.shape[1] < dimension:
-        raise InputError(f"its coordinates have shape {points.shape}; expected {dimension} or more columns")
     extent = np.ptp(points, axis=0)
     if np.any(extent[dimension:] > 1e-9 * extent.max()):
         place = "a line along x" if dimension == 1 else "a plane of constant z"
@@ -196,6 +202,8 @@ def _used_nodes(raw: meshio.Mesh, kind: str) -> tuple[Array, Indices, Indices]:
 
 
 def _check_node_numbers(raw: meshio.Mesh, kinds: tuple[str, ...]) -> None:
+    if raw.points.ndim != 2 or not 1 <= raw.points.shape[1] <= 3:
+        raise InputError(f"its coordinates have shape {raw.points.shape}; expected 1 to 3 numbers per node")
     for block in raw.cells:
         data, kind = block.data, block.type
         if kind not in kinds or data.shape == (0,):
