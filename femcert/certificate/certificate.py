@@ -15,7 +15,7 @@ from ..problem.candidate import Candidate
 from ..problem.checks import Array, number
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
-from ..residual import Residuals, evaluate
+from ..residual import ROUNDING, Residuals, evaluate
 from ..stability import Stability, stability
 from .rules import Rule
 
@@ -115,7 +115,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     pde = rule.physics(problem, candidate, residuals)
     total = rule.total(residuals, pde)
     radius = rule.radius(total, data, constant)
-    proven = _proven_radius(problem, data, candidate, constant)
+    proven = _proven_radius(problem, data, candidate, None if rule.stability is not None else constant)
     # Rounding may leave the two a hair apart where they are equal in exact arithmetic.
     covered = proven is not None and proven <= radius * (1.0 + 1e-8)
     value = max(radius, proven) if covered and proven is not None else radius
@@ -134,14 +134,19 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     )
 
 
-def _proven_radius(problem: Problem, data: Data, candidate: Candidate, constant: Stability) -> float | None:
+def _proven_radius(problem: Problem, data: Data, candidate: Candidate, constant: Stability | None) -> float | None:
     """``C (‖F c + y0 - y‖_Y + delta) + ‖q - B c‖_Q`` with ``B c = Pi q``: contains every discrete truth of the class.
 
-    It needs no state, so it is the yardstick for radii that use one; None where no proof is known.
+    It needs no state, so it is the yardstick for radii that use one; None where no proof is known. A constant that came
+    from elsewhere proves nothing: C is then computed here, for these sensors and this covariance.
     """
-    if not isinstance(problem, LinearProblem) or constant.constant.side != "upper":
+    if not isinstance(problem, LinearProblem):
+        return None
+    try:
+        constant = stability(problem, data=data) if constant is None else constant
+    except (InputError, UncertifiedError):
         return None
     c, remainder = problem.parameters.project(candidate.parameter)
     predicted: Array = problem.forward_matrix() @ c + problem.offset
-    misfit = data.norm(predicted - data.values)
+    misfit = data.norm(predicted - data.values) + ROUNDING * (data.norm(predicted) + data.norm(data.values))
     return constant.constant.value * (misfit + data.noise_level) + problem.parameters.norm(remainder)

@@ -91,7 +91,7 @@ class OperationalRadius(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in self.weights.items():
-            number(value, f"the weight {name}", least=0.0)
+            object.__setattr__(self, name, number(value, f"the weight {name}", least=0.0))
 
     @property
     def weights(self) -> dict[str, float]:

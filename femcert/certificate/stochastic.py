@@ -74,9 +74,9 @@ class StochasticRadius(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        count(self.points, "points")
-        count(self.seed, "seed", least=0)
-        check_zeta(self.zeta)
+        object.__setattr__(self, "points", count(self.points, "points"))
+        object.__setattr__(self, "seed", count(self.seed, "seed", least=0))
+        object.__setattr__(self, "zeta", check_zeta(self.zeta))
         if self.bound != "hoeffding":
             raise InputError(f"bound is {self.bound!r}; expected 'hoeffding'")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.checks import number
@@ -26,6 +27,8 @@ class StoppingRule:
 
     def __post_init__(self) -> None:
         number(self.tolerance, "tolerance", least=0.0)
+        if not isinstance(self.rule, Rule):
+            raise InputError(f"rule is a {type(self.rule).__name__}; expected a rule such as OperationalRadius(...)")
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..bound import Bound
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .strong import strong_rms
+
+# What solves and sums behind a prediction may lose, relative to its size; solves with a mass matrix stop at 1e-13.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ def evaluate(problem: Problem, data: Data, candidate: Candidate) -> Residuals:
     u = problem.solve(q) if candidate.state is None else candidate.state
     predicted = problem.predict(u, q)
     misfit = data.norm(predicted - data.values)
-    # What subtracting two vectors of this size can lose to rounding.
-    rounding = 4.0 * np.finfo(float).eps * (data.norm(predicted) + data.norm(data.values))
+    rounding = ROUNDING * (data.norm(predicted) + data.norm(data.values))
     if candidate.optimality is not None:
         optimality = Bound(candidate.optimality, "estimate", "reported by the candidate")
     else:

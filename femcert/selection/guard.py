@@ -37,12 +37,17 @@ def guarded(solver: Any, problem: Problem, data: Data, *, time_limit: float | No
             result = solver(problem.isolated(), handed)
         if not isinstance(result, Candidate):
             raise CandidateFailure(f"it returned a {type(result).__name__}; expected a Candidate")
-        return plain_copy(result)
+        copied = plain_copy(result)
+        if not _equal(data, handed):
+            raise CandidateFailure("it changed the data")
+        return copied
 
     result: Candidate = attempt(run, time_limit)
-    if not (np.array_equal(data.values, handed.values) and data.noise_level == handed.noise_level):
-        raise CandidateFailure("it changed the data")
     return result
+
+
+def _equal(first: Any, second: Any) -> bool:
+    return all(np.array_equal(getattr(first, n), getattr(second, n)) for n in ("values", "noise_level", "covariance"))
 
 
 def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
@@ -55,7 +60,7 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
     def run() -> None:
         try:
             outcome["result"] = work()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (a candidate may fail in any way)
+        except BaseException as error:  # noqa: BLE001  (a candidate may fail in any way)
             outcome["error"] = error
 
     if time_limit is None:
@@ -68,7 +73,15 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
             raise CandidateFailure(f"it ran past the time limit of {time_limit:g} s")
     if "error" in outcome:
         error = outcome["error"]
-        if isinstance(error, CandidateFailure):
+        # Without a thread of its own an interrupt is the user's.
+        if isinstance(error, CandidateFailure) or (isinstance(error, KeyboardInterrupt) and time_limit is None):
             raise error
-        raise CandidateFailure(f"it raised {type(error).__name__}: {error}") from error
+        raise CandidateFailure(f"it raised {_described(error)}") from error
     return outcome["result"]
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  (its own __str__ may fail)
+        return type(error).__name__

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..certificate import Certificate, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
@@ -75,6 +73,8 @@ def no_harm(
     assert base is not None
     try:
         candidate = guarded(learned, problem, data, time_limit=time_limit)
+        if type(learned) is not Candidate:
+            _check_untouched(problem, data, safe, rule, base)
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
     except CandidateFailure as failure:
         reason = f"baseline: the learned candidate was not usable: {failure}"
@@ -90,15 +90,27 @@ def no_harm(
     return Selection.of(candidate, accepted=True, reason=reason, baseline=base, learned=other, **record)
 
 
+def _check_untouched(problem: Problem, data: Data, safe: Candidate, rule: Rule, base: Certificate) -> None:
+    """Certify the baseline again: code that ran in between may have written to what its copy of the problem shares."""
+    try:
+        again = attempt(lambda: certify(problem, data, safe, rule), None).radius
+    except CandidateFailure as failure:
+        raise CandidateFailure(f"it changed the problem: certifying the baseline again, {failure}") from None
+    same = abs(again.value - base.radius.value) <= 1e-6 * base.radius.value and again.side == base.radius.side
+    if not same:
+        came = f"the baseline's radius was {base.radius.value:.6g} before and is {again.value:.6g} now"
+        raise CandidateFailure(f"it changed the problem: {came}")
+
+
 def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
     if not (isinstance(baseline, Candidate) or callable(baseline)):
         raise InputError(f"baseline is a {type(baseline).__name__}; expected a Candidate or a callable")
     try:
-        result = baseline if isinstance(baseline, Candidate) else baseline(problem, data)
-    except FemcertError:
-        raise
-    except (ArithmeticError, ValueError, TypeError, LookupError, RuntimeError, np.linalg.LinAlgError) as error:
-        raise SolveError(f"the baseline failed: {type(error).__name__}: {error}") from error
+        result = baseline if isinstance(baseline, Candidate) else attempt(lambda: baseline(problem, data), None)
+    except CandidateFailure as failure:
+        if isinstance(failure.__cause__, FemcertError):
+            raise failure.__cause__ from None
+        raise SolveError(f"the baseline failed: {failure}") from failure.__cause__
     try:
         return check_candidate(problem, result)
     except InputError as error:

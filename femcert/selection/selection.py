@@ -53,8 +53,9 @@ class Selection:
 
     @classmethod
     def of(cls, chosen: Candidate, **rest: Any) -> Selection:
-        """A selection of `chosen`."""
-        return cls(state=chosen.state, parameter=chosen.parameter, **rest)
+        """A selection of `chosen`, its fields in double precision."""
+        state = None if chosen.state is None else frozen(np.asarray(chosen.state, dtype=float))
+        return cls(state=state, parameter=frozen(np.asarray(chosen.parameter, dtype=float)), **rest)
 
     @property
     def ratio(self) -> float | None:
@@ -111,8 +112,11 @@ class Selection:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), allow_nan=False, indent=1)
         draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        try:
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Selection:
@@ -124,21 +128,23 @@ class Selection:
             The file is not a femcert selection of a known schema.
         """
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} cannot be read as JSON: {error}") from None
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             raise InputError(f"{path} is not a selection of the schema {SCHEMA}")
         try:
             return cls._from_record(record)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise InputError(f"{path} is damaged: {type(error).__name__} {error}") from None
 
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
         state, base, other = record["state"], record["baseline"], record["learned"]
+        if not isinstance(record["accepted"], bool):
+            raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
         return cls(
-            accepted=bool(record["accepted"]),
+            accepted=record["accepted"],
             reason=str(record["reason"]),
             state=None if state is None else frozen(np.array(state, dtype=float)),
             parameter=frozen(np.array(record["parameter"], dtype=float)),
@@ -148,6 +154,10 @@ class Selection:
             baseline=None if base is None else Certificate.from_dict(base),
             learned=None if other is None else Certificate.from_dict(other),
         )
+
+
+def _refuse_constant(name: str) -> float:
+    raise InputError(f"it holds {name}; expected finite numbers")
 
 
 def _evidence(certificate: Certificate | None) -> dict[str, str]:

@@ -19,6 +19,8 @@ def choose_weight(ridge: Ridge, method: str, *, noise_level: float, observations
     ``"discrepancy"``: ``‖F c - y‖ = noise_level``. ``"gcv"``: minimizes ``‖F c - y‖² / trace(I - A)²``.
     ``"lcurve"``: the corner (largest curvature) of ``(log ‖F c - y‖, log ‖c‖)``.
     """
+    if not ridge.sigma.size:
+        raise InputError("the sensors see no parameter of the class, so no weight can be chosen; give weight=...")
     if method == "discrepancy":
         return _discrepancy(ridge, noise_level)
     logs = np.linspace(2.0 * np.log(ridge.sigma[-1]) - 5.0, 2.0 * np.log(ridge.sigma[0]) + 2.0, GRID)

@@ -15,6 +15,7 @@ from ..problem.checks import Array, frozen
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
+from ..residual import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def stability(
     InputError
         More coordinates than observations: the data cannot determine the class, C is infinite.
     UncertifiedError
-        The smallest singular value is zero to rounding.
+        The smallest singular value is zero to rounding, or the columns of the class are nearly dependent.
     """
     if guarantee != "discrete":
         raise UncertifiedError(f"guarantee {guarantee!r} is not available; 'discrete' is")
@@ -114,17 +115,26 @@ def stability(
     R = problem.parameters.root
     scaled = solve_triangular(R, F.T, trans="T").T
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    # Weyl: rounding in F and in the SVD moves every singular value by at most this.
-    rounding = 16.0 * np.sqrt(m * k) * np.finfo(float).eps * sigma[0]
+    # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
+    eps = np.finfo(float).eps
+    rounding = (ROUNDING + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
     if not sigma[-1] > rounding:
         raise UncertifiedError(
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
             "some parameter of the class, C_stab is infinite"
         )
+    # Rounding in G, seen through R^-1, changes the norm of Q by a relative part.
+    dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
+    kept = 1.0 - 4.0 * k * eps * dependence**2
+    if not kept > 0.5:
+        raise UncertifiedError(
+            f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
+            "be computed to any digit; take an orthogonal basis of the class"
+        )
     linear = problem.linear
     weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
     weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
-    constant = 1.0 / (sigma[-1] - rounding)
+    constant = 1.0 / (kept * (sigma[-1] - rounding))
     return Stability(
         constant=Bound(constant, "upper" if linear else "estimate", "1 / sigma_min"),
         exponent=1.0,
