@@ -49,7 +49,8 @@ def load_mesh(path: str | Path) -> Mesh:
     Parameters
     ----------
     path
-        A file in any format that meshio reads, or one that scikit-fem's ``mesh.save`` wrote. Gmsh physical
+        A file in any format that meshio reads (but for five whose readers hang on damaged files, such as OFF
+        and PLY), or one that scikit-fem's ``mesh.save`` wrote. Gmsh physical
         groups become boundaries and subdomains under their names; groups without a name, and Medit references
         other than 0, under their number (``"7"``). Nodes that no cell uses are dropped.
         Some formats (Abaqus, OBJ) neither count their cells nor mark their end: a file of theirs that was cut
@@ -58,7 +59,8 @@ def load_mesh(path: str | Path) -> Mesh:
     Returns
     -------
     Mesh
-        A ``MeshLine``, ``MeshTri`` or ``MeshQuad`` of first order; lines run along x, quadrilaterals counterclockwise.
+        A ``MeshLine``, ``MeshTri`` or ``MeshQuad`` of first order; lines run along x, quadrilaterals
+        counterclockwise.
 
     Raises
     ------
