@@ -70,7 +70,7 @@ def boundary_conditions(
     if set(neumann or {}) & set(robin or {}):
         raise InputError(f"{sorted(set(neumann or {}) & set(robin or {}))} is both in neumann and in robin")
     if isinstance(dirichlet, Mapping):
-        parts = {name: (boundary_facets(mesh, name), value) for name, value in dirichlet.items()}
+        parts = {name: (_outer_facets(mesh, name), value) for name, value in dirichlet.items()}
     else:
         named = np.concatenate(list(natural.values())) if natural else np.zeros(0, dtype=np.int64)
         rest = np.setdiff1d(mesh.boundary_facets(), named)
@@ -87,7 +87,15 @@ def boundary_conditions(
 def _facets(mesh: Any, parts: Mapping[str, Any] | None, kind: str) -> dict[str, NDArray[np.int64]]:
     if parts is not None and not isinstance(parts, Mapping):
         raise InputError(f"{kind} is a {type(parts).__name__}; expected a mapping from boundary names")
-    return {name: boundary_facets(mesh, name) for name in parts or {}}
+    return {name: _outer_facets(mesh, name) for name in parts or {}}
+
+
+def _outer_facets(mesh: Any, name: str) -> NDArray[np.int64]:
+    facets = boundary_facets(mesh, name)
+    inner = int(np.sum(mesh.f2t[1, facets] >= 0))
+    if inner:
+        raise InputError(f"{inner} facets of {name!r} lie inside the domain; expected a part of its boundary")
+    return facets
 
 
 def _refuse_overlap(parts: Mapping[str, NDArray[np.int64]]) -> None:
