@@ -1,0 +1,207 @@
+"""Imports go one way through the rooms, and a few habits of the code that a reader relies on."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import femcert
+
+PACKAGE = Path(femcert.__file__).parent
+ROOMS = (
+    "bound", "errors", "linalg", "problem", "residual", "stability", "certificate", "selection", "learn", "study",
+    "report", "cli",
+)  # fmt: skip
+# A bound refuses NaN with an InputError; the two files are the ground floor.
+GROUND = {"bound", "errors"}
+MOST_LINES = 350
+
+
+def imported_modules(path, root):
+    """Every module that a file imports, with absolute names, also inside functions and ``if TYPE_CHECKING``."""
+    package = [root.name, *path.relative_to(root).parts[:-1]]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*start, *([node.module] if node.module else [])])
+            found += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+            "import_module",
+            "__import__",
+        ):
+            found += [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    return found
+
+
+def room_of(parts):
+    return parts[0].removesuffix(".py")
+
+
+def uphill_imports(root):
+    """``file -> module`` for each import of a later room, and files in no room."""
+    wrong = []
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).parts
+        here = room_of(parts)
+        if parts in (("__init__.py",), ("__main__.py",)):
+            continue
+        if here not in ROOMS:
+            wrong.append(f"{path.name} is in no room")
+            continue
+        for module in imported_modules(path, root):
+            names = module.split(".")
+            if names[0] != root.name:
+                continue
+            # `from femcert import X` or `from . import X` may reach anything, so a room must not do it.
+            there = names[1] if len(names) > 1 else "the package itself"
+            if there == here or {here, there} == GROUND:
+                continue
+            if there not in ROOMS or ROOMS.index(there) > ROOMS.index(here):
+                wrong.append(f"{'/'.join(parts)} -> {module}")
+    return wrong
+
+
+def importers(root, prefix):
+    """Rooms that import a module under `prefix`."""
+    rooms = set()
+    for path in root.rglob("*.py"):
+        if any((module + ".").startswith(prefix + ".") for module in imported_modules(path, root)):
+            rooms.add(room_of(path.relative_to(root).parts))
+    return rooms
+
+
+def broad_excepts(root):
+    """Files with a bare ``except`` or one that catches Exception or BaseException."""
+    found = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ExceptHandler):
+                continue
+            kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            names = {getattr(kind, "id", getattr(kind, "attr", "")) for kind in kinds}
+            if node.type is None or names & {"Exception", "BaseException"}:
+                found.add(path.relative_to(root).as_posix())
+    return found
+
+
+def long_files(root, most=MOST_LINES):
+    return {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if len(path.read_text(encoding="utf-8").splitlines()) > most
+    }
+
+
+def test_imports_flow_one_way():
+    assert uphill_imports(PACKAGE) == []
+
+
+def test_only_linalg_calls_sparse_solvers():
+    assert importers(PACKAGE, "scipy.sparse.linalg") == {"linalg"}
+
+
+def test_only_report_draws():
+    assert importers(PACKAGE, "matplotlib") <= {"report"}
+    assert importers(PACKAGE, "mpl_toolkits") <= {"report"}
+
+
+def test_broad_excepts_only_in_the_guard():
+    assert broad_excepts(PACKAGE) == {"selection/guard.py"}
+
+
+def test_no_file_is_too_long():
+    assert long_files(PACKAGE) == set()
+
+
+def test_files_parse_and_there_are_many():
+    assert len(list(PACKAGE.rglob("*.py"))) > 30
+    assert {room_of(p.relative_to(PACKAGE).parts) for p in PACKAGE.rglob("*.py")} >= set(ROOMS[:8])
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small package that is in order; the tests below spoil one file each."""
+    root = tmp_path / "femcert"
+    for room in ROOMS[2:-1]:
+        (root / room).mkdir(parents=True)
+        (root / room / "__init__.py").write_text("")
+    (root / "__init__.py").write_text("from .selection import anything\n")
+    (root / "bound.py").write_text("from .errors import InputError\n")
+    (root / "errors.py").write_text("import scipy\n")
+    (root / "cli.py").write_text("from .report import draw\n")
+    (root / "selection" / "guard.py").write_text(
+        "from ..problem import x\nfrom .other import y\ntry:\n    pass\nexcept Exception:\n    pass\n"
+    )
+    (root / "linalg" / "factor.py").write_text("from scipy.sparse.linalg import splu\n")
+    (root / "report" / "plots.py").write_text("import matplotlib.pyplot as plt\n")
+    return root
+
+
+def test_the_checker_passes_a_tree_in_order(tree):
+    assert uphill_imports(tree) == []
+    assert importers(tree, "scipy.sparse.linalg") == {"linalg"}
+    assert importers(tree, "matplotlib") == {"report"}
+    assert broad_excepts(tree) == {"selection/guard.py"}
+    assert long_files(tree) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("from ..selection import no_harm", "femcert.selection"),
+        ("from .. import selection", "femcert.selection"),
+        ("from ..selection.guard import attempt", "femcert.selection.guard"),
+        ("import femcert.selection.guard", "femcert.selection.guard"),
+        ("from femcert.selection import no_harm", "femcert.selection"),
+        ("from femcert import no_harm", "femcert"),
+        ("import femcert", "femcert"),
+        ("def f():\n    from ..certificate import certify", "femcert.certificate"),
+        ("def f():\n    import importlib\n    importlib.import_module('femcert.report')", "femcert.report"),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..cli import main", "femcert.cli"),
+    ],
+)
+def test_the_checker_sees_an_uphill_import(tree, text, module):
+    (tree / "residual" / "wrong.py").write_text(text + "\n")
+    assert any(entry.startswith(f"residual/wrong.py -> {module}") for entry in uphill_imports(tree))
+
+
+def test_the_checker_sees_a_nested_relative_import(tree):
+    (tree / "problem" / "deep").mkdir()
+    (tree / "problem" / "deep" / "wrong.py").write_text("from ...stability import x\nfrom ..fine import y\n")
+    assert uphill_imports(tree) == [
+        "problem/deep/wrong.py -> femcert.stability",
+        "problem/deep/wrong.py -> femcert.stability.x",
+    ]
+
+
+def test_the_checker_sees_a_file_in_no_room(tree):
+    (tree / "helpers.py").write_text("")
+    assert uphill_imports(tree) == ["helpers.py is in no room"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import scipy.sparse.linalg", "from scipy.sparse import linalg", "from scipy.sparse.linalg import splu as s"],
+)
+def test_the_checker_sees_a_sparse_solver(tree, text):
+    (tree / "problem" / "wrong.py").write_text(text + "\n")
+    assert importers(tree, "scipy.sparse.linalg") == {"linalg", "problem"}
+
+
+def test_the_checker_sees_drawing(tree):
+    (tree / "study" / "wrong.py").write_text("def f():\n    from matplotlib import pyplot\n")
+    assert importers(tree, "matplotlib") == {"report", "study"}
+
+
+@pytest.mark.parametrize("clause", ["except:", "except Exception:", "except (ValueError, BaseException) as e:"])
+def test_the_checker_sees_a_broad_except(tree, clause):
+    (tree / "study" / "wrong.py").write_text(f"try:\n    pass\n{clause}\n    pass\n")
+    assert broad_excepts(tree) == {"selection/guard.py", "study/wrong.py"}
+
+
+def test_the_checker_sees_a_long_file(tree):
+    (tree / "study" / "long.py").write_text("x = 1\n" * (MOST_LINES + 1))
+    assert long_files(tree) == {"study/long.py"}
