@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 # Beyond this estimate of the condition number a solution has no digits left.
 SINGULAR_CONDITION = 1e14
+# SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
+PIVOTS_READ = 2_000_000
 
 _made = 0
 
@@ -40,12 +42,16 @@ class Factorization:
     Raises
     ------
     SolveError
-        The matrix is not finite, singular to rounding, or ``definite=True`` was wrong.
+        The matrix is not square, not finite or singular to rounding, or ``definite=True`` was wrong. A matrix that is
+        not symmetric is always refused; an indefinite one where the factors are small enough to read the pivots,
+        else if a seeded random vector shows it.
     """
 
     def __init__(self, matrix: Any, *, definite: bool, name: str = "operator") -> None:
         global _made
         A = csc_matrix(matrix)
+        if A.shape[0] != A.shape[1]:
+            raise SolveError(f"the {name} has shape {A.shape}; expected a square matrix")
         if not np.all(np.isfinite(A.data)):
             raise SolveError(f"the {name} has NaN or infinite entries")
         options: dict[str, Any] = {"permc_spec": "COLAMD"}
@@ -61,8 +67,7 @@ class Factorization:
         self._probe(A)
 
     def _probe(self, A: Any) -> None:
-        # One solve with a seeded vector shows a null space (huge solution), unstable pivots (residual) and,
-        # by its energy, an indefinite matrix, without the copy of the factors that reading pivots would cost.
+        # One solve with a seeded vector shows a null space (huge solution) and unstable pivots (residual).
         b = np.random.default_rng(0).standard_normal(A.shape[0])
         x = self._lu.solve(b)
         size = abs(A).sum(axis=0).max()
@@ -71,8 +76,17 @@ class Factorization:
             raise SolveError(f"the {self.name} is singular to rounding (condition number above {condition:.1g})")
         if not np.linalg.norm(A @ x - b) <= 1e-8 * (size * np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
-        if self.symmetric and not b @ x > 0.0:
-            raise SolveError(f"the {self.name} is not positive definite")
+        if self.symmetric:
+            if not np.linalg.norm(A @ b - A.T @ b) <= 1e-10 * size * np.linalg.norm(b):
+                raise SolveError(f"the {self.name} is not symmetric; expected definite=False for it")
+            if not (b @ x > 0.0 and self._has_positive_pivots()):
+                raise SolveError(f"the {self.name} is not positive definite")
+
+    def _has_positive_pivots(self) -> bool:
+        # Pivots on the diagonal have the signs of the eigenvalues (Sylvester); only a zero one is moved off it.
+        if not np.array_equal(self._lu.perm_r, self._lu.perm_c):
+            return False
+        return self._lu.nnz > PIVOTS_READ or bool(np.all(self._lu.U.diagonal() > 0.0))
 
     def solve(self, right: Array) -> Array:
         """``A^-1 right`` for a vector or for columns, all columns at once."""

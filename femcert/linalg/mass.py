@@ -36,7 +36,7 @@ def solve_mass(mass: Any, right: Array, *, tolerance: float = 1e-13, most: int =
     target = tolerance**2 * np.sum(b * inverse * b, axis=0)
     rz = np.sum(r * z, axis=0)
     for _ in range(most):
-        active = rz > target
+        active = ~(rz <= target)  # so written, NaN stays active and fails below
         if not active.any():
             return x.reshape(right.shape)
         Mp = mass @ p

@@ -14,7 +14,7 @@ from .checks import Array, number, real_vector
 from .data import Data
 from .lagrange import check_state_basis, same_mesh
 from .sensors import Sensors
-from .space import ParameterSpace
+from .space import ParameterSpace, check_space
 
 
 class Problem:
@@ -41,8 +41,7 @@ class Problem:
 
     def __init__(self, basis: Basis, parameters: ParameterSpace, sensors: Sensors) -> None:
         check_state_basis(basis)
-        if not isinstance(parameters, ParameterSpace):
-            raise InputError(f"parameters is a {type(parameters).__name__}; expected a space such as EigenmodeSpace")
+        check_space(parameters)
         if not isinstance(sensors, Sensors):
             raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
         if not same_mesh(basis.mesh, parameters.basis.mesh):

@@ -13,7 +13,7 @@ from skfem import Basis
 from ..errors import InputError
 from .checks import Array, count
 from .lagrange import check_state_basis
-from .locate import interpolation_matrix
+from .locate import cross, interpolation_matrix
 from .mesh import boundary_facets
 from .sensors import Sensors
 
@@ -25,7 +25,9 @@ class BoundarySensors(Sensors):
     """Averages of the trace over `count` arcs of equal length of a named boundary.
 
     In 1D the boundary is a set of points, and `count` must be their number. In 2D each connected piece of the
-    boundary is walked once, and cut where the arcs end (facets are split, not rounded).
+    boundary is walked once, and cut where the arcs end (facets are split, not rounded). The walk does not depend on
+    the numbering of the mesh: from left to right over the pieces, an open one from its leftmost end, a closed one
+    counterclockwise from its leftmost node (of several the lowest).
 
     Parameters
     ----------
@@ -89,13 +91,17 @@ def _walk(mesh: Any, facets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDAr
     graph = graph + graph.T
     degree = np.diff(graph.indptr)
     _, label = connected_components(graph, directed=False)
+    # All nodes from left to right, those above each other from below; rounded, so that noise does not decide.
+    sweep = np.lexsort(np.round(mesh.p / np.ptp(mesh.p), 9)[::-1])
+    sweep = sweep[degree[sweep] > 0]
     position: Array = np.full(n, -1.0)
     reached = 0
-    for piece in np.unique(label[nodes[0]]):
-        members = np.flatnonzero(label == piece)
-        # An open curve is walked from one of its ends, a closed one from its lowest node.
+    for piece in dict.fromkeys(label[sweep].tolist()):
+        members = sweep[label[sweep] == piece]
         ends = members[degree[members] == 1]
         order = depth_first_order(graph, ends[0] if len(ends) else members[0], directed=False)[0]
+        if not len(ends) and cross(mesh.p[:, order], mesh.p[:, np.roll(order, -1)]).sum() < 0.0:
+            order[1:] = order[:0:-1].copy()
         position[order] = reached + np.arange(len(order))
         reached += len(order) + 1
     low, high = position[nodes[0]], position[nodes[1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -37,7 +38,7 @@ class Candidate:
     ) -> None:
         self._state = None if state is None else _stored(state, "state")
         self._parameter = _stored(parameter, "parameter")
-        self._optimality = None if optimality is None else float(optimality)
+        self._optimality = None if optimality is None else _float(optimality)
         self.name = str(name)
         self._mesh = mesh
 
@@ -105,7 +106,7 @@ class Candidate:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {key: archive[key] for key in archive.files}
-        except (OSError, ValueError, BadZipFile, EOFError, KeyError) as error:
+        except (OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, zlib.error) as error:
             raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
         if "parameter" not in arrays:
             raise InputError(f"{path} holds {sorted(arrays)}; expected an array 'parameter'")
@@ -154,10 +155,20 @@ def _state_of(problem: Problem, parameter: Array) -> Array | None:
     return problem.solve(parameter) if problem.has_state else None
 
 
+def _float(optimality: Any) -> float:
+    try:
+        return float(optimality)
+    except (TypeError, ValueError):
+        raise InputError(f"optimality is {optimality!r}; expected a number") from None
+
+
 def _stored(values: Any, name: str) -> NDArray[Any]:
     # NaN, complex or misshapen values are refused by the problem that judges the candidate, so that `no_harm`
     # can record them as its reason; here only what is no array of numbers at all.
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array of numbers: {error}") from None
     if not np.issubdtype(array.dtype, np.number):
         raise InputError(f"{name} has type {array.dtype}; expected numbers")
     return frozen(array)

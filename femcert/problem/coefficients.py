@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skfem import Basis
 
 from ..errors import InputError
-from .checks import Array, real_array
+from .checks import Array, number, real_array
 from .mesh import region_elements
 
 Coefficient = float | NDArray[Any] | Callable[[Array], Any] | Mapping[str, float]
@@ -46,8 +46,10 @@ def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "a
 
 
 def check_sign(values: Array, name: str, sign: str) -> None:
-    """Refuse values that are not ``"positive"``, or not ``"nonnegative"``."""
-    least = float(np.min(values))
+    """Refuse infinite values, and values that are not ``"positive"``, or not ``"nonnegative"``."""
+    least, most = float(np.min(values)), float(np.max(values))
+    if not most < np.inf:
+        raise InputError(f"{name} takes the value {most:.4g}; expected finite values everywhere")
     if sign == "positive" and not least > 0.0:
         raise InputError(f"{name} takes the value {least:.4g}; expected positive values everywhere")
     if sign == "nonnegative" and not least >= 0.0:
@@ -56,11 +58,11 @@ def check_sign(values: Array, name: str, sign: str) -> None:
 
 def _by_region(table: Mapping[str, float], basis: Basis, name: str) -> Array:
     values = np.full(basis.nelems, np.nan)
-    for region, number in table.items():
+    for region, value in table.items():
         elements = region_elements(basis.mesh, region)
         if not np.all(np.isnan(values[elements])):
             raise InputError(f"{name}: subdomain {region!r} overlaps another one of the table")
-        values[elements] = real_array(number, f"{name} on {region!r}")
+        values[elements] = number(value, f"{name} on {region!r}")
     missing = int(np.isnan(values).sum())
     if missing:
         raise InputError(f"{name} is not given on {missing} of {basis.nelems} elements; expected all subdomains")

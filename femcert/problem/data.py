@@ -55,7 +55,7 @@ class Data:
         m = self._values.size
         if C.shape not in ((m,), (m, m)):
             raise InputError(f"covariance has shape {C.shape}; expected ({m},) or ({m}, {m})")
-        if C.ndim == 2 and not np.allclose(C, C.T, rtol=1e-10, atol=0.0):
+        if C.ndim == 2 and not np.allclose(C, C.T, rtol=0.0, atol=1e-12 * np.abs(C).max()):
             raise InputError("covariance is not symmetric")
         return frozen(C)
 

@@ -17,7 +17,7 @@ from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .sensors import Sensors
-from .space import ParameterSpace
+from .space import ParameterSpace, check_space
 
 MASS = ("consistent", "lumped")
 
@@ -67,13 +67,12 @@ class EllipticSource(LinearProblem):
         self.conductivity = at_quadrature(conductivity, basis, "conductivity", sign="positive")
         self.reaction = at_quadrature(reaction, basis, "reaction", sign="nonnegative")
         operator = asm(diffusion, basis, a=self.conductivity).tocsr()
-        same_element = type(parameters.basis.elem) is type(basis.elem)
         if self.reaction.any():
             operator = operator + _reaction_matrix(basis, self.reaction, lumped)
         super().__init__(
             basis,
             operator=operator,
-            load=mass_matrix(basis, lumped=True) if lumped and same_element else None,
+            load=lumped_load(basis, parameters) if lumped else None,
             parameters=parameters,
             sensors=sensors,
             dirichlet=dirichlet,
@@ -114,10 +113,10 @@ class EllipticCoefficient(NonlinearProblem):
         f = at_quadrature(0.0 if source is None else source, basis, "source")
 
         def conductivity(q: Any) -> Any:
-            if transform == "exp":
-                return np.exp(q)
-            check_sign(np.asarray(q), "the conductivity", "positive")
-            return np.asarray(q)
+            with np.errstate(over="ignore"):
+                a = np.exp(q) if transform == "exp" else np.asarray(q)
+            check_sign(a, "the conductivity", "positive")
+            return a
 
         def slope(q: Any) -> Any:
             return np.exp(q) if transform == "exp" else 1.0
@@ -142,6 +141,12 @@ def is_lumped(mass: str) -> bool:
     if mass not in MASS:
         raise InputError(f"mass is {mass!r}; expected one of {', '.join(MASS)}")
     return mass == "lumped"
+
+
+def lumped_load(basis: Basis, parameters: ParameterSpace) -> Any:
+    """The row-sum form of ``(q, v)``, or None (the consistent form) where q lives on another element than v."""
+    mass = mass_matrix(basis, lumped=True)
+    return mass if type(check_space(parameters).basis.elem) is type(basis.elem) else None
 
 
 def _reaction_matrix(basis: Basis, c: Any, lumped: bool) -> Any:

@@ -15,7 +15,7 @@ from ..linalg import Factorization, dense_eigenpairs, solve_mass
 from .boundary import Value
 from .checks import Array, count, real_array
 from .coefficients import Coefficient, at_quadrature
-from .elliptic import diffusion, is_lumped
+from .elliptic import diffusion, is_lumped, lumped_load
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
 from .sensors import Sensors
@@ -71,11 +71,10 @@ class HeatInitial(LinearProblem):
         self.steps = count(steps, "steps")
         self.observed = np.arange(len(self.times)) if scheme == "exact" else _on_grid(self.times, self.steps)
         kappa = at_quadrature(diffusivity, basis, "diffusivity", sign="positive")
-        same_element = type(parameters.basis.elem) is type(basis.elem)
         super().__init__(
             basis,
             operator=asm(diffusion, basis, a=kappa).tocsr(),
-            load=mass_matrix(basis, lumped=True) if lumped and same_element else None,
+            load=lumped_load(basis, parameters) if lumped else None,
             parameters=parameters,
             sensors=sensors,
             dirichlet=dirichlet,
@@ -256,9 +255,10 @@ def _checked_times(times: Any) -> Array:
 def _on_grid(times: Array, steps: int) -> NDArray[np.int64]:
     levels = times / times[-1] * steps
     nearest = np.rint(levels).astype(np.int64)
-    off = np.abs(levels - nearest) > 1e-8 * steps
-    if off.any() or nearest[0] < 1:
+    off = (np.abs(levels - nearest) > 1e-8 * steps) | (np.diff(nearest, prepend=0) < 1)
+    if off.any():
         raise InputError(
-            f"observation time {times[np.argmax(off)]:g} is not on the grid of {steps} steps up to {times[-1]:g}"
+            f"observation time {times[np.argmax(off)]:.12g} is not on the grid of {steps} steps up to {times[-1]:g}, "
+            "or shares its level with another one"
         )
     return nearest

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..linalg import Factorization
 from .base import Problem
 from .boundary import Value, boundary_conditions
-from .checks import Array, freeze_sparse, frozen
+from .checks import Array, freeze_sparse, frozen, real_vector
 from .data import Data
 from .lagrange import mass_form, mass_matrix
 from .sensors import Sensors
@@ -173,19 +173,17 @@ def dense(columns: Any) -> Array:
 
 
 def _matrix(form: Any, trial: Basis, test: Basis, name: str) -> Any:
-    if isinstance(form, BilinearForm):
-        return asm(form, trial, test).tocsr()
-    if not issparse(form):
+    matrix = asm(form, trial, test) if isinstance(form, BilinearForm) else form
+    if not issparse(matrix):
         raise InputError(f"{name} is a {type(form).__name__}; expected a BilinearForm or a sparse matrix")
-    if form.shape != (test.N, trial.N):
-        raise InputError(f"{name} has shape {form.shape}; expected ({test.N}, {trial.N})")
-    return csr_matrix(form, dtype=np.float64)
+    if matrix.shape != (test.N, trial.N):
+        raise InputError(f"{name} has shape {matrix.shape}; expected ({test.N}, {trial.N})")
+    if np.iscomplexobj(matrix) or not np.all(np.isfinite(matrix.data)):
+        raise InputError(f"{name} has complex, NaN or infinite entries; expected finite real numbers")
+    return csr_matrix(matrix, dtype=np.float64)
 
 
 def _vector(source: Any, basis: Basis) -> Array:
     if source is None:
         return np.zeros(basis.N)
-    vector = asm(source, basis) if isinstance(source, LinearForm) else np.asarray(source, dtype=np.float64)
-    if vector.shape != (basis.N,) or not np.all(np.isfinite(vector)):
-        raise InputError(f"source has shape {vector.shape}; expected finite values of shape ({basis.N},)")
-    return np.asarray(vector)
+    return real_vector(asm(source, basis) if isinstance(source, LinearForm) else source, basis.N, "source")

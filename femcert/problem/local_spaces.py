@@ -12,7 +12,7 @@ from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ..errors import InputError
-from .lagrange import constant_basis, degree, nodal_values
+from .lagrange import check_state_basis, constant_basis, degree, nodal_values
 from .locate import Locator, interpolation_matrix
 from .mesh import region_elements
 from .space import ParameterSpace
@@ -74,18 +74,30 @@ def _elements(mesh: Any, region: str | NDArray[np.int64], i: int) -> NDArray[np.
     return cells.astype(np.int64)
 
 
+def _is_exact(basis: Basis, coarse: Basis, home: NDArray[np.int64], matrix: Any) -> bool:
+    """Whether the fine functions `matrix` are the coarse ones at the quadrature points, element `home` by element."""
+    x = np.asarray(basis.global_coordinates())
+    here = np.repeat(np.arange(basis.nelems), x.shape[2])
+    x = x.reshape(len(x), -1)
+    difference = interpolation_matrix(basis, x, here) @ matrix - interpolation_matrix(coarse, x, home[here])
+    return bool(abs(difference).max() <= 1e-9)
+
+
 class CoarseSpace(ParameterSpace):
     """Continuous piecewise linears (`degree` 1) or constants (0) of a coarser mesh, on the fine mesh.
 
     Attributes
     ----------
     nested
-        Whether every fine element lies in one coarse element. If not, the class is that of the interpolants.
+        Whether every fine element lies in one coarse element and the coarse functions are represented exactly
+        (bilinear ones are not on triangles). If not, the class is that of the interpolants.
     """
 
     def __init__(self, basis: Basis, coarse_mesh: Any, *, degree: int = 1, inner: str = "l2") -> None:
+        check_state_basis(basis)
         if type(coarse_mesh) not in _LINEAR or coarse_mesh.dim() != basis.mesh.dim():
-            raise InputError(f"coarse_mesh is a {type(coarse_mesh).__name__}; expected a mesh like {basis.mesh}")
+            expected = f"a first-order mesh of dimension {basis.mesh.dim()}"
+            raise InputError(f"coarse_mesh is a {type(coarse_mesh).__name__}; expected {expected}")
         locator = Locator(coarse_mesh)
         fine = basis.mesh
         centre = fine.p[:, fine.t].mean(axis=1)
@@ -107,6 +119,8 @@ class CoarseSpace(ParameterSpace):
             if np.any(cells < 0):
                 raise InputError(f"{int(np.sum(cells < 0))} dofs lie outside coarse_mesh; expected the same domain")
             target, matrix = basis, interpolation_matrix(coarse, basis.doflocs, cells)
+            if type(coarse_mesh) is MeshQuad1:
+                self.nested = self.nested and _is_exact(basis, coarse, home, matrix)
         else:
             raise InputError(f"degree is {degree!r}; expected 0 or 1")
         super().__init__(target, matrix, inner=inner)

@@ -120,6 +120,8 @@ def _named(sets: dict[str, Any] | None, name: str, what: str) -> Indices:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         expected = f"expected one of {', '.join(map(repr, known))}" if known else "it names none"
         raise InputError(f"{what} {name!r} is not in the mesh; {expected}{hint}")
+    if not len(sets[name]):
+        raise InputError(f"{what} {name!r} of the mesh is empty; expected at least one member")
     return np.unique(np.asarray(sets[name], dtype=np.int64))
 
 

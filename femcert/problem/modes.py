@@ -110,7 +110,9 @@ def _frequencies(k: int | tuple[int, int], lengths: Array, first: int) -> Array:
     most = k if dimension == 1 else min(k, 2 + 4 * int(np.ceil(np.sqrt(k) * lengths.max() / lengths.min())))
     ranges = [np.arange(first, first + most)] * dimension
     grid = np.array(np.meshgrid(*ranges, indexing="ij"), dtype=float).reshape(dimension, -1)
-    order = np.lexsort((*grid[::-1], np.round(np.sum((grid / lengths[:, None]) ** 2, axis=0), 9)))
+    # Relative to the longest side, so that the rounding that makes ties exact does not depend on the unit of length.
+    squares = np.sum((grid * (lengths.max() / lengths)[:, None]) ** 2, axis=0)
+    order = np.lexsort((*grid[::-1], np.round(squares, 6)))
     return grid[:, order[:k]]
 
 

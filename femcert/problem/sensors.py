@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, issparse
 from scipy.spatial import cKDTree
 from skfem import Basis, asm
 
@@ -34,6 +34,13 @@ class Sensors:
     bounded = False
 
     def __init__(self, matrix: Any) -> None:
+        if issparse(matrix):
+            if np.iscomplexobj(matrix):
+                raise InputError("the sensor matrix is complex; expected real numbers")
+        else:
+            matrix = real_array(matrix, "the sensor matrix")
+            if matrix.ndim != 2:
+                raise InputError(f"the sensor matrix has shape {matrix.shape}; expected (m, dofs)")
         H = csr_matrix(matrix, dtype=np.float64)
         if H.shape[0] < 1:
             raise InputError("there are no sensors; expected at least one")

@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import identity, issparse
 from skfem import Basis, asm
 
-from ..errors import InputError
+from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .checks import Array, freeze_sparse, frozen, number, real_vector
 from .lagrange import degree, mass_matrix, stiffness_form
@@ -87,7 +87,10 @@ class ParameterSpace:
 
     @cached_property
     def _gram_factor(self) -> Factorization:
-        return Factorization(self.gram, definite=True, name="Gram matrix of the parameter space")
+        try:
+            return Factorization(self.gram, definite=True, name="Gram matrix of the parameter space")
+        except SolveError as error:
+            raise InputError(f"the columns of the parameter space are linearly dependent: {error}") from None
 
     def solve_gram(self, right: Array) -> Array:
         """``G^-1 right``, for a vector or columns."""
@@ -149,6 +152,13 @@ class ParameterSpace:
         if size <= self.ball.radius:
             return outside
         return outside + (1.0 - self.ball.radius / size) * self.norm(inside)
+
+
+def check_space(parameters: Any) -> ParameterSpace:
+    """`parameters` if it is an admissible class, else an `InputError`."""
+    if not isinstance(parameters, ParameterSpace):
+        raise InputError(f"parameters is a {type(parameters).__name__}; expected a space such as EigenmodeSpace")
+    return parameters
 
 
 class FullSpace(ParameterSpace):

@@ -15,7 +15,7 @@ from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
 from .locate import Locator
 from .sensors import Sensors
-from .space import ParameterSpace
+from .space import ParameterSpace, check_space
 
 
 class RaySensors(Sensors):
@@ -97,7 +97,7 @@ class Tomography(LinearProblem):
         spacing: float | None = None,
         rule: str = "exact",
     ) -> None:
-        if type(parameters.basis.elem) is not type(basis.elem):
+        if type(check_space(parameters).basis.elem) is not type(basis.elem):
             raise InputError(
                 f"parameters live on {type(parameters.basis.elem).__name__}, the image on "
                 f"{type(basis.elem).__name__}; expected the same element"
