@@ -1,0 +1,119 @@
+"""The command line: ``femcert validate`` and its siblings.
+
+Exit code 0 on success, 1 if a check failed, 2 on bad input (one line on stderr, no traceback).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .errors import FemcertError, InputError
+
+SUCCESS, FAILED_CHECK, BAD_INPUT = 0, 1, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with the exit code for bad input."""
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except InputError as error:
+        print(f"femcert {options.command}: {_one_line(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except FemcertError as error:
+        print(f"femcert {options.command}: {type(error).__name__}: {_one_line(error)}", file=sys.stderr)
+        return FAILED_CHECK
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = _Parser(
+        prog="femcert", description="Certified finite-element inverse problems: reconstruct, certify, select."
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and leave")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    _add_validate(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Reads the package metadata only when asked."""
+
+    def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=options.get("help"))
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .selection.selection import package_versions
+
+        print(f"femcert {package_versions()['femcert']}")
+        parser.exit(SUCCESS)
+
+
+def _add_validate(commands: Any) -> None:
+    from .study.validation import EXPERIMENTS
+
+    command = commands.add_parser(
+        "validate",
+        help="run the paper's experiments and compare",
+        description="Run the paper's five experiments as finite-element problems and write tables, figures and a "
+        "report with the paper's values beside the computed ones. Exit code 1 if a check failed.",
+    )
+    command.add_argument(
+        "--out", type=Path, default=Path("validation"), metavar="DIR", help="where to write (validation)"
+    )
+    command.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)} (all)")
+    command.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    command.set_defaults(run=_validate)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from .report import write_validation
+    from .report.files import draft_directory
+    from .study.validation import EXPERIMENTS, validate
+    from .study.validation.run import checked_names
+
+    names = EXPERIMENTS if options.only is None else tuple(name.strip() for name in options.only.split(","))
+    names = checked_names(names)
+    # The directory first: a place that cannot be written to should not cost a run.
+    with draft_directory(options.out) as draft, _progress(len(names) + 1, options.quiet) as bar:
+
+        def finished(name: str) -> None:
+            bar.set_description_str(name)
+            bar.update()
+
+        result = validate(only=names, finished=finished)
+        write_validation(result, draft, options.out)
+        finished("report")
+    for check in result.failures:
+        print(f"check failed: {check}", file=sys.stderr)
+    if not options.quiet:
+        passed = len(result.checks) - len(result.failures)
+        print(f"{passed} of {len(result.checks)} checks passed; report: {options.out / 'report.html'}")
+    return SUCCESS if result.passed else FAILED_CHECK
+
+
+def _progress(total: int, quiet: bool) -> Any:
+    from tqdm import tqdm
+
+    # None: no bar unless stderr is a terminal.
+    return tqdm(total=total, disable=True if quiet else None, file=sys.stderr, unit="step", leave=False)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A picture of one selection: the parameter fields, and what the two radii are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..errors import InputError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array
+from ..selection import Selection
+from . import style
+from .fields import draw_image, draw_line
+from .files import write_atomically
+
+PARTS = ("data", "pde", "bc", "noise", "optimality", "other")
+PART_COLOURS = dict(zip(PARTS, (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.GREY), strict=True))
+
+
+def plot_selection(
+    selection: Selection,
+    problem: Problem,
+    path: str | Path,
+    *,
+    truth: Any = None,
+    baseline: Candidate | None = None,
+    learned: Candidate | None = None,
+) -> Path:
+    """Draw the parameter fields of a selection and its two radii, part by part, as a PNG.
+
+    Parameters
+    ----------
+    selection, problem
+        What was decided, and where.
+    path
+        Where to write the picture.
+    truth
+        The true parameter (dof vector), where it is known.
+    baseline, learned
+        The two candidates; a selection itself holds only the one it selected.
+    """
+    fields = _fields(selection, problem, truth, baseline, learned)
+    dimension = problem.parameters.basis.mesh.dim()
+    if dimension == 1:
+        figure = _with_lines(problem, fields, selection)
+    elif dimension == 2:
+        figure = _with_images(problem, fields, selection)
+    else:
+        raise InputError(f"plot_selection draws 1D and 2D fields; this mesh has dimension {dimension}")
+    target = Path(path)
+    write_atomically(target, lambda draft: style.save(figure, draft))
+    return target
+
+
+def radius_parts(certificate: Certificate, weights: dict[str, float]) -> dict[str, float]:
+    """The radius split in proportion to its summands ``data + a_pde pde + a_bc bc + delta + a_opt optimality``.
+
+    What a rule adds beyond these stands under ``"other"``. The parts sum to the radius.
+    """
+    residuals, radius = certificate.residuals, certificate.radius.value
+    shares = {
+        "data": residuals.data.value,
+        "pde": weights.get("pde", 1.0) * residuals.pde.value,
+        "bc": weights.get("bc", 1.0) * residuals.bc.value,
+        "noise": certificate.noise_level,
+        "optimality": weights.get("optimality", 0.0) * residuals.optimality.value,
+    }
+    total = sum(shares.values())
+    explained = certificate.stability.constant.value * total**certificate.stability.exponent
+    explained = min(explained, radius)
+    parts = {name: explained * share / total if total > 0.0 else 0.0 for name, share in shares.items()}
+    return {**parts, "other": radius - sum(parts.values())}
+
+
+def _fields(
+    selection: Selection, problem: Problem, truth: Any, baseline: Candidate | None, learned: Candidate | None
+) -> list[tuple[str, Array, dict[str, Any]]]:
+    named: list[tuple[str, Any, dict[str, Any]]] = [
+        ("truth", truth, style.TRUTH),
+        ("baseline", baseline and baseline.parameter, style.BASELINE),
+        ("learned", learned and learned.parameter, style.LEARNED),
+        ("selected", selection.parameter, {"color": style.RED, "linewidth": 1.6, "linestyle": (0, (1, 1.5))}),
+    ]
+    return [(name, problem.check_parameter(values), look) for name, values, look in named if values is not None]
+
+
+def _message(selection: Selection) -> str:
+    return f"The learned candidate is {'accepted' if selection.accepted else 'rejected: the baseline is kept'}"
+
+
+def _with_lines(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:
+    figure = style.new_figure(10.0, 4.2)
+    left, right = figure.subplots(1, 2, width_ratios=[1.7, 1.0])
+    style.tidy(left)
+    for name, values, look in fields:
+        draw_line(left, problem.parameters.basis, values, label=name, **look)
+    left.set_xlabel("x")
+    left.set_ylabel("parameter q")
+    left.legend(frameon=False, fontsize=9)
+    style.title(left, _message(selection))
+    _bars(right, selection)
+    return figure
+
+
+def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:
+    figure = style.new_figure(2.9 * max(len(fields), 2) + 0.6, 5.6)
+    figure.suptitle(_message(selection), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    top, bottom = figure.subfigures(2, 1, height_ratios=[1.35, 1.0])
+    panels = np.atleast_1d(top.subplots(1, len(fields), sharex=True, sharey=True))
+    low = min(values.min() for _, values, _ in fields)
+    high = max(values.max() for _, values, _ in fields)
+    for axes, (name, values, _) in zip(panels, fields, strict=True):
+        image = draw_image(axes, problem.parameters.basis, values, vmin=low, vmax=high)
+        axes.set_title(name, fontsize=10)
+        axes.set_xlabel("x")
+    panels[0].set_ylabel("y")
+    top.colorbar(image, ax=list(panels), label="parameter q", shrink=0.85)
+    _bars(bottom.subplots(), selection)
+    return figure
+
+
+def _bars(axes: Any, selection: Selection) -> None:
+    style.tidy(axes, grid="x")
+    weights = selection.rule.get("weights", {})
+    rows = [
+        (name, c) for name, c in (("learned", selection.learned), ("baseline", selection.baseline)) if c is not None
+    ]
+    if not rows:
+        axes.text(0.5, 0.5, "no certificate", ha="center", va="center", transform=axes.transAxes)
+        return
+    parts = [radius_parts(certificate, weights) for _, certificate in rows]
+    longest = max(c.radius.value for _, c in rows)
+    left = np.zeros(len(rows))
+    for name in PARTS:
+        widths = np.array([part[name] for part in parts])
+        if widths.max() > 1e-3 * longest:
+            axes.barh([r for r, _ in rows], widths, left=left, height=0.55, color=PART_COLOURS[name], label=name)
+        left += widths
+    for i, (_, certificate) in enumerate(rows):
+        text = f" {certificate.radius.value:.3g} ({certificate.radius.side})"
+        axes.text(certificate.radius.value, i, text, va="center", fontsize=9)
+    axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
+    axes.set_xlabel("radius, by residual")
+    axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
