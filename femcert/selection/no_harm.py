@@ -68,7 +68,7 @@ def no_harm(
     try:
         base: Certificate | None = certify(problem, data, safe, rule)
     except UncertifiedError as error:
-        reason = f"baseline: it cannot be certified, so nothing can replace it ({error})"
+        reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=None, learned=None, **record)
     assert base is not None
     try:
@@ -77,16 +77,15 @@ def no_harm(
             _check_untouched(problem, data, safe, rule, base)
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
     except CandidateFailure as failure:
-        reason = f"baseline: the learned candidate was not usable: {failure}"
+        reason = f"the learned candidate was not usable: {failure}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
     limit = base.radius.value + margin
-    comparison = f"learned radius {other.radius.value:.4g}, baseline radius {base.radius.value:.4g}"
-    comparison += f" + tolerance {margin:g}" if margin else ""
+    allowed = f"the baseline's {base.radius.value:.4g}" + (f" + tolerance {margin:g}" if margin else "")
     # Written so that a NaN, wherever it came from, rejects.
     if not other.radius.value <= limit:
-        reason = f"baseline: {comparison}; the learned one is not within the limit"
+        reason = f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=other, **record)
-    reason = f"learned: {comparison}"
+    reason = f"the learned radius {other.radius.value:.4g} is within {allowed}"
     return Selection.of(candidate, accepted=True, reason=reason, baseline=base, learned=other, **record)
 
 

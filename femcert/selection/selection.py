@@ -65,6 +65,11 @@ class Selection:
         base = self.baseline.radius.value
         return self.learned.radius.value / base if base > 0.0 else None
 
+    @property
+    def decision(self) -> str:
+        """What was decided, in words."""
+        return "learned candidate accepted" if self.accepted else "learned candidate rejected, baseline kept"
+
     def rows(self) -> list[tuple[str, str, str]]:
         """The evidence as rows (quantity, baseline, learned)."""
         left, right = _evidence(self.baseline), _evidence(self.learned)
@@ -72,20 +77,18 @@ class Selection:
         return [(name, left.get(name, "-"), right.get(name, "-")) for name in names]
 
     def __str__(self) -> str:
-        decision = "accepted" if self.accepted else "rejected"
         table = [("", "baseline", "learned"), *self.rows()]
         widths = [max(len(row[i]) for row in table) for i in range(3)]
-        lines = [f"learned candidate {decision}. {self.reason}"]
+        lines = [f"{self.decision}: {self.reason}"]
         for row in table:
             lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        decision = "accepted" if self.accepted else "rejected"
         rows = [[escape(cell) for cell in row] for row in self.rows()]
         body = "".join(f"<tr><th>{name}</th><td>{left}</td><td>{right}</td></tr>" for name, left, right in rows)
         return (
-            f"<p><b>Learned candidate {decision}.</b> {escape(self.reason)}</p>"
+            f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>"
             f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
         )
 
