@@ -131,7 +131,8 @@ def draw_radii(axes, truth, selection, tally, total):
     axes.legend(fontsize=8, frameon=False)
     accepted, better, _ = tally
     decision = "accepted" if selection.accepted else "rejected"
-    axes.set_title(f"learned {decision}; of {total} such sources\n{accepted} accepted, {better} really better", fontsize=10)
+    tail = f"{accepted} accepted, {better} really better"
+    axes.set_title(f"learned {decision}; of {total} such sources\n{tail}", fontsize=10)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 A plate with three holes is heated in spots of its upper part; a while later its temperature is measured at 71 places,
 with 5 % noise. Wanted is the temperature at the beginning. Three reconstructions are judged: the classical baseline
-(Tikhonov regularization, discrepancy principle), a map trained on 2,000 simulated plates, and a "sharpened" picture: the
-baseline with its detail enhanced, as an image filter would do it. The sharpened picture looks more like hot spots, but
-heat that starts like that would not arrive at the sensors as measured: it is rejected, and is indeed farther from the
-truth. The trained map is accepted.
+(Tikhonov regularization, discrepancy principle), a map trained on 2,000 simulated plates, and a "sharpened" picture:
+the baseline with its detail enhanced, as an image filter would do it. The sharpened picture looks more like hot spots,
+but heat that starts like that would not arrive at the sensors as measured: it is rejected, and is indeed farther from
+the truth. The trained map is accepted.
 
 Run: ``python demos/ex02_plate_backward_heat.py [DIRECTORY]`` writes the picture ``plate_backward_heat.png``.
 """

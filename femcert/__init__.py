@@ -5,6 +5,8 @@ turns the residuals of a candidate reconstruction and the stability of the probl
 *selection* takes a learned candidate only if its radius is no worse than that of a classical baseline.
 """
 
+from importlib.metadata import version
+
 from .bound import Bound
 from .certificate import (
     Certificate,
@@ -39,6 +41,9 @@ from .problem import (
     Tomography,
     load_mesh,
 )
+from .report import plot_selection
 from .residual import reduced_gradient_norm
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, stability
+
+__version__ = version("femcert")

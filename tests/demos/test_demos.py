@@ -1,0 +1,65 @@
+"""Every demo runs, draws its picture, and what it claims is true."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DEMOS = Path(__file__).parents[2] / "demos"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, DEMOS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_demo_has_a_test():
+    names = {path.stem for path in DEMOS.glob("ex*.py")}
+    assert names == {"ex01_l_shape_source", "ex02_plate_backward_heat"}
+
+
+def test_l_shape_source():
+    demo = load("ex01_l_shape_source")
+    _, trials = demo.main(sources=20)
+    accepted, better, unsafe = demo.counts(trials["lower"])
+    assert accepted >= 18
+    assert better >= 18
+    assert unsafe <= 1
+    accepted, better, _ = demo.counts(trials["right"])
+    assert accepted == 0
+    assert better == 0
+    for results in trials.values():
+        for truth, baseline, candidate, selection in results:
+            for certificate in (selection.baseline, selection.learned):
+                assert certificate.radius.side == "upper"
+                assert certificate.contains(truth)
+            chosen = candidate if selection.accepted else baseline
+            assert np.array_equal(selection.parameter, chosen.parameter)
+
+
+def test_plate_backward_heat():
+    demo = load("ex02_plate_backward_heat")
+    problem, truth, _, baseline, candidates, (trained, crisp) = demo.main()
+    assert problem.sensors.count == 71
+    assert trained.accepted
+    assert trained.learned.error(truth) < trained.baseline.error(truth)
+    assert not crisp.accepted
+    assert crisp.learned.error(truth) > crisp.baseline.error(truth)
+    # The sharpened picture really is the crisper one: it has more detail than the baseline and than the truth.
+    roughness = [q @ (problem.operator @ q) for q in (baseline.parameter, truth, candidates[1].parameter)]
+    assert roughness[2] > 1.2 * max(roughness[:2])
+    assert all(s.learned.contains(truth) and s.baseline.contains(truth) for s in (trained, crisp))
+
+
+@pytest.mark.parametrize("name", ["ex01_l_shape_source", "ex02_plate_backward_heat"])
+def test_demo_scripts_draw_their_picture(name, tmp_path):
+    command = [sys.executable, "-W", "error", DEMOS / f"{name}.py", tmp_path]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=300)
+    pictures = list(tmp_path.glob("*.png"))
+    assert [p.name for p in pictures] == [f"{name.split('_', 1)[1]}.png"]
+    assert pictures[0].stat().st_size > 50_000
