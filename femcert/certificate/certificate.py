@@ -116,12 +116,12 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     total = rule.total(residuals, pde)
     radius = rule.radius(total, data, constant)
     proven = _proven_radius(problem, data, candidate, None if rule.stability is not None else constant)
-    # Rounding may leave the two a hair apart where they are equal in exact arithmetic.
-    covered = proven is not None and proven <= radius * (1.0 + 1e-8)
+    q, norm = candidate.parameter, problem.parameters.norm
+    # Rounding may leave the two a hair apart where they are equal in exact arithmetic; the larger one is reported.
+    covered = proven is not None and proven <= radius * (1.0 + 1e-8) + ROUNDING * norm(q)
     value = max(radius, proven) if covered and proven is not None else radius
     if not np.isfinite(value):
         raise UncertifiedError(f"the radius of {candidate.name!r} is {value}")
-    q, norm = candidate.parameter, problem.parameters.norm
     return Certificate(
         radius=Bound(value, "upper" if covered else "estimate", type(rule).__name__),
         residuals=Residuals(**{**dict(residuals.items()), "pde": pde}, reported=residuals.reported),

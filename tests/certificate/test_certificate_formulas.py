@@ -1,0 +1,282 @@
+"""eta, R_delta, R_op, the certified level, the stopping rule, coverage and sharpness, by hand."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+
+import femcert as fc
+from femcert.certificate import Rule
+from femcert.residual import evaluate
+
+RULES = [
+    (fc.ResidualRadius(), (1.0, 1.0, 0.0)),
+    (fc.OperationalRadius(), (1.0, 1.0, 0.0)),
+    (fc.OperationalRadius(pde=0.25, bc=3.0, optimality=0.5), (0.25, 3.0, 0.5)),
+    (fc.OperationalRadius(pde=0.0, bc=0.0, optimality=0.0), (0.0, 0.0, 0.0)),
+]
+
+
+def line(n=20, k=4, m=9, **options):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+    return fc.EllipticSource(
+        basis,
+        parameters=fc.SineSpace(basis, k),
+        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, m)),
+        **options,
+    )
+
+
+def arbitrary(problem, seed=0, optimality=0.125):
+    rng = np.random.default_rng(seed)
+    u = problem.solve(problem.parameters.field(rng.standard_normal(problem.parameters.dimension)))
+    return fc.Candidate(u + 0.1 * rng.standard_normal(u.size), rng.standard_normal(u.size), optimality)
+
+
+@pytest.mark.parametrize(("rule", "weights"), RULES)
+@pytest.mark.parametrize("covariance", [None, np.linspace(0.5, 2.0, 9)], ids=["plain", "weighted"])
+def test_the_radius_by_hand(rule, weights, covariance):
+    problem = line()
+    data = fc.Data(np.random.default_rng(1).standard_normal(9), 0.375, covariance)
+    candidate = arbitrary(problem)
+    found = fc.certify(problem, data, candidate, rule)
+    parts = evaluate(problem, data, candidate)
+    a_pde, a_bc, a_opt = weights
+    eta = parts.data.value + a_pde * parts.pde.value + a_bc * parts.bc.value + a_opt * 0.125
+    sigma = np.sqrt(
+        np.linalg.eigvalsh(
+            np.linalg.solve(
+                problem.parameters.gram,
+                problem.forward_matrix().T
+                @ np.diag(1.0 / (np.ones(9) if covariance is None else covariance))
+                @ problem.forward_matrix(),
+            )
+        )[0]
+    )
+    assert found.total == pytest.approx(eta, rel=1e-14)
+    assert found.radius.value == pytest.approx((eta + 0.375) / sigma, rel=1e-8)
+    assert found.noise_level == 0.375
+    assert found.name == "learned"
+    assert found.residuals == parts
+    assert type(rule).__name__ == found.radius.source
+    # It is called a bound exactly if it is no smaller than the bound that needs no state.
+    c, remainder = problem.parameters.project(candidate.parameter)
+    misfit = data.norm(problem.forward_matrix() @ c - data.values)
+    proven = (misfit + 0.375) / sigma + problem.parameters.norm(remainder)
+    assert abs(proven / found.radius.value - 1.0) > 1e-3
+    covered = proven < found.radius.value
+    assert (found.radius.side, found.scope) == (("upper", "discrete") if covered else ("estimate", "estimate"))
+
+
+def test_an_exponent_below_one():
+    problem = line()
+    given = dataclasses.replace(fc.stability(problem), exponent=0.5, constant=fc.Bound(7.0, "upper", "by hand"))
+    data = fc.Data(np.zeros(9), 0.25)
+    found = fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius(stability=given))
+    assert found.radius.value == pytest.approx(7.0 * np.sqrt(found.total + 0.25), rel=1e-14)
+    assert found.stability is given
+
+
+@pytest.mark.parametrize(("rule", "weights"), RULES)
+def test_rules_record_their_weights(rule, weights):
+    record = rule.to_dict()
+    assert record["name"] == type(rule).__name__
+    assert tuple(record["weights"].values()) == weights
+    assert record["stability"] == "computed"
+
+
+def test_weights_of_any_number_type_are_plain_floats():
+    rule = fc.OperationalRadius(pde=np.float32(0.5), bc=np.array(2), optimality=1)
+    assert [type(w) for w in rule.weights.values()] == [float] * 3
+    stochastic = fc.StochasticRadius(points=np.int64(10), seed=np.int32(3), zeta=np.float32(0.5))
+    assert (type(stochastic.points), type(stochastic.seed), type(stochastic.zeta)) == (int, int, float)
+
+
+def test_a_rule_is_frozen():
+    rule = fc.OperationalRadius(pde=0.5)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        rule.pde = 0.0
+    rule.weights["pde"] = 0.0
+    assert rule.weights["pde"] == 0.5
+
+
+@pytest.mark.parametrize("name", ["pde", "bc", "optimality"])
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "much", 1j])
+def test_bad_weights(name, value):
+    with pytest.raises(fc.InputError, match=name):
+        fc.OperationalRadius(**{name: value})
+
+
+def test_optimality_must_be_reported_where_it_is_weighed():
+    problem = line()
+    data = fc.Data(np.zeros(9), 0.1)
+    silent = arbitrary(problem, optimality=None)
+    with pytest.raises(fc.UncertifiedError, match=r"reports none; give Candidate\(\.\.\., optimality=\.\.\.\)"):
+        fc.certify(problem, data, silent, fc.OperationalRadius(optimality=0.1))
+    found = fc.certify(problem, data, silent, fc.OperationalRadius())
+    assert not found.residuals.reported
+    assert found.residuals.optimality.source.startswith("gradient of the data misfit")
+
+
+@pytest.mark.parametrize("rule", [None, "operational", fc.OperationalRadius, {"pde": 1.0}])
+def test_what_is_not_a_rule(rule):
+    problem = line()
+    with pytest.raises(fc.InputError, match="expected a rule such as OperationalRadius"):
+        fc.certify(problem, fc.Data(np.zeros(9), 0.1), arbitrary(problem), rule)
+    with pytest.raises(fc.InputError, match="expected a rule such as OperationalRadius"):
+        fc.StoppingRule(problem, fc.Data(np.zeros(9), 0.1), rule, 1.0)
+
+
+def test_what_is_not_a_stability():
+    with pytest.raises(fc.InputError, match="stability is a float; expected the result of stability"):
+        fc.ResidualRadius(stability=3.0)
+
+
+def test_an_overflowing_radius_is_no_radius():
+    problem = line()
+    huge = dataclasses.replace(fc.stability(problem), constant=fc.Bound(np.inf, "upper", "nothing known"))
+    with pytest.raises(fc.UncertifiedError, match="is inf"):
+        fc.certify(problem, fc.Data(np.zeros(9), 0.1), arbitrary(problem), fc.ResidualRadius(stability=huge))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(0.0, 1e6), st.sampled_from(RULES), st.integers(0, 5))
+def test_certified_level_and_stopping_rule_agree(level, ruled, seed):
+    rule, _ = ruled
+    problem, data = SHARED
+    candidate = arbitrary(problem, seed)
+    found = fc.certify(problem, data, candidate, rule)
+    stop = fc.StoppingRule(problem, data, rule, level)
+    assert found.certified_at(level) == (found.total <= level) == stop(candidate)
+    # The tolerance itself still certifies, a hair below does not.
+    assert fc.StoppingRule(problem, data, rule, found.total)(candidate)
+    assert found.certified_at(found.total)
+    below = float(np.nextafter(found.total, 0.0))
+    assert not fc.StoppingRule(problem, data, rule, below)(candidate)
+    assert not found.certified_at(below)
+
+
+SHARED = (line(), fc.Data(np.linspace(-1.0, 1.0, 9), 0.1))
+
+
+@pytest.mark.parametrize("bad", [-1e-9, np.nan, "small"])
+def test_bad_levels(bad):
+    problem, data = SHARED
+    with pytest.raises(fc.InputError, match="level"):
+        fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius()).certified_at(bad)
+    with pytest.raises(fc.InputError, match="tolerance"):
+        fc.StoppingRule(problem, data, fc.ResidualRadius(), bad)
+
+
+def test_the_stopping_rule_needs_no_stability():
+    # Ten unknowns and three sensors: no radius, but a training loop can still stop.
+    problem = line(k=8, m=3)
+    candidate = fc.Candidate.from_coefficients(problem, np.ones(8))
+    stop = fc.StoppingRule(problem, fc.Data(problem.observe(candidate.state), 0.0), fc.ResidualRadius(), 1e-6)
+    assert stop(candidate)
+    with pytest.raises(fc.InputError, match="C_stab is infinite"):
+        fc.certify(problem, stop.data, candidate, fc.ResidualRadius())
+
+
+def test_the_stopping_rule_fails_a_nan():
+    problem, data = SHARED
+    broken = fc.Candidate(np.full(problem.basis.N, np.nan), np.zeros(problem.basis.N), 0.0)
+    with pytest.raises(fc.InputError, match="NaN"):
+        fc.StoppingRule(problem, data, fc.ResidualRadius(), 1e300)(broken)
+
+
+def test_error_coverage_and_sharpness():
+    problem, data = SHARED
+    candidate = arbitrary(problem)
+    found = fc.certify(problem, data, candidate, fc.ResidualRadius())
+    truth = problem.parameters.field([1.0, 0.0, -1.0, 0.5])
+    M = problem.parameters.weight.toarray()
+    d = candidate.parameter - truth
+    assert found.error(truth) == pytest.approx(np.sqrt(d @ M @ d), rel=1e-12)
+    assert found.sharpness(truth) == pytest.approx(found.radius.value / np.sqrt(d @ M @ d), rel=1e-12)
+    assert found.sharpness(candidate.parameter) == np.inf
+    assert found.contains(candidate.parameter)
+    direction = problem.parameters.field([1.0, 0.0, 0.0, 0.0])
+    for factor in (1.0 - 1e-9, 1.0 + 1e-9):
+        edge = candidate.parameter + factor * found.radius.value * direction
+        assert found.contains(edge) == (factor < 1.0)
+    with pytest.raises(fc.InputError, match=r"shape \(3,\)"):
+        found.contains(np.zeros(3))
+
+
+def test_hindsight_is_not_part_of_a_loaded_certificate():
+    problem, data = SHARED
+    found = fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius())
+    again = fc.Certificate.from_dict(found.to_dict())
+    assert again.to_dict() == found.to_dict()
+    assert again.certified_at(found.total)
+    for question in (again.contains, again.error, again.sharpness):
+        with pytest.raises(fc.UncertifiedError, match="certify again"):
+            question(np.zeros(problem.basis.N))
+
+
+def test_a_given_stability_is_used_for_all_candidates():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 8)), source=1.0
+    )
+    truth = problem.parameters.field([0.3, -0.2, 0.1])
+    data = problem.simulate(truth, noise=0.01, seed=1)
+    at_truth = fc.stability(problem, at=truth)
+    other = fc.Candidate.from_coefficients(problem, [0.0, 0.1, 0.0])
+    fixed = fc.certify(problem, data, other, fc.ResidualRadius(stability=at_truth))
+    own = fc.certify(problem, data, other, fc.ResidualRadius())
+    assert fixed.stability is at_truth
+    assert fixed.radius.value == pytest.approx(at_truth.constant.value * (fixed.total + data.noise_level), rel=1e-14)
+    assert own.stability.sigma_min == pytest.approx(fc.stability(problem, at=other.parameter).sigma_min)
+    assert own.stability.sigma_min != pytest.approx(at_truth.sigma_min, rel=1e-3)
+    assert {fixed.radius.side, own.radius.side} == {"estimate"}
+    assert fc.ResidualRadius(stability=at_truth).to_dict()["stability"] == "given"
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    scale=st.floats(1e-3, 1e3),
+    seed=st.integers(0, 100),
+    rule=st.sampled_from(
+        [fc.ResidualRadius(), fc.OperationalRadius(pde=0.1, optimality=0.5), fc.StochasticRadius(points=20, seed=3)]
+    ),
+)
+def test_the_radius_is_homogeneous(scale, seed, rule):
+    # A linear problem with zero boundary values: scale everything, and the radius scales too.
+    problem = HOMOGENEOUS
+    rng = np.random.default_rng(seed)
+    u, q = rng.standard_normal((2, problem.basis.N))
+    y = rng.standard_normal(6)
+    one = fc.certify(problem, fc.Data(y, 0.1), fc.Candidate(u, q, 0.2), rule)
+    many = fc.certify(problem, fc.Data(scale * y, 0.1 * scale), fc.Candidate(scale * u, scale * q, 0.2 * scale), rule)
+    assert many.radius.value == pytest.approx(scale * one.radius.value, rel=1e-9)
+    for (name, a), (_, b) in zip(one.residuals.items(), many.residuals.items(), strict=True):
+        assert b.value == pytest.approx(scale * a.value, rel=1e-8), name
+
+
+def _homogeneous():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (6, 2))
+    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points))
+
+
+HOMOGENEOUS = _homogeneous()
+
+
+def test_scaling_the_covariance_changes_the_unit_only():
+    problem = HOMOGENEOUS
+    rng = np.random.default_rng(0)
+    u, q = rng.standard_normal((2, problem.basis.N))
+    y = rng.standard_normal(6)
+    rule = fc.OperationalRadius(pde=0.0, bc=0.0)
+    plain = fc.certify(problem, fc.Data(y, 0.1), fc.Candidate(u, q), rule)
+    scaled = fc.certify(problem, fc.Data(y, 0.1 / 3.0, np.full(6, 9.0)), fc.Candidate(u, q), rule)
+    assert scaled.radius.value == pytest.approx(plain.radius.value, rel=1e-9)
+
+
+def test_every_rule_is_one():
+    assert all(isinstance(rule, Rule) for rule, _ in RULES)

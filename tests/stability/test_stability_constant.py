@@ -1,0 +1,255 @@
+"""C_stab against a plain numpy SVD in generalized norms, and what makes it infinite."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import Legendre
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+from skfem.helpers import dot, grad
+
+import femcert as fc
+
+
+@BilinearForm
+def stiffness(u, v, w):
+    return dot(grad(u), grad(v))
+
+
+@BilinearForm
+def mass(u, v, w):
+    return u * v
+
+
+def line(n, k, m, element=ElementLineP1, inner="l2", **options):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), element())
+    return fc.EllipticSource(
+        basis,
+        parameters=fc.SineSpace(basis, k, inner=inner),
+        sensors=fc.PointSensors(basis, np.linspace(0.05, 0.95, m)),
+        **options,
+    )
+
+
+def square(mesh, element, k, m, level=3, inner="l2"):
+    basis = Basis(mesh().refined(level), element())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (m, 2))
+    return fc.EllipticSource(
+        basis, parameters=fc.EigenmodeSpace(basis, k, inner=inner), sensors=fc.PointSensors(basis, points)
+    )
+
+
+def dense_forward(problem):
+    basis, B = problem.basis, problem.parameters.matrix
+    K, M = stiffness.assemble(basis).toarray(), mass.assemble(basis).toarray()
+    free = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    states = np.zeros((basis.N, B.shape[1]))
+    states[free] = np.linalg.solve(K[np.ix_(free, free)], (M @ B)[free])
+    return problem.sensors.matrix.toarray() @ states, M
+
+
+def generalized_singular_values(F, G, C):
+    """Roots of the eigenvalues of ``G^-1 F' C^-1 F``, descending."""
+    values = np.linalg.eigvals(np.linalg.solve(G, F.T @ np.linalg.solve(C, F)))
+    return np.sqrt(np.sort(values.real)[::-1])
+
+
+@pytest.mark.parametrize("inner", ["l2", "euclidean"])
+@pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda inner: line(20, 4, 9, inner=inner),
+        lambda inner: line(10, 4, 9, element=ElementLineP2, inner=inner),
+        lambda inner: square(MeshTri, ElementTriP1, 4, 8, inner=inner),
+        lambda inner: square(MeshTri, ElementTriP2, 4, 8, level=2, inner=inner),
+        lambda inner: square(MeshQuad, ElementQuad1, 4, 8, inner=inner),
+    ],
+)
+def test_against_dense_algebra(make, inner, covariance):
+    problem = make(inner)
+    F, M = dense_forward(problem)
+    m = len(F)
+    rng = np.random.default_rng(1)
+    root = rng.standard_normal((m, m))
+    variances = np.diag(np.linspace(0.2, 3.0, m))
+    C = {None: np.eye(m), "variances": variances, "matrix": root @ root.T + np.eye(m)}[covariance]
+    given = {None: None, "variances": np.diag(C), "matrix": C}[covariance]
+    W = M if inner == "l2" else np.eye(len(M))
+    B = problem.parameters.matrix
+    expected = generalized_singular_values(F, B.T @ W @ B, C)
+    found = fc.stability(problem, data=None if given is None else fc.Data(np.zeros(m), 0.0, given))
+    np.testing.assert_allclose(found.singular_values, expected, rtol=1e-6)
+    assert found.constant.value == pytest.approx(1.0 / expected[-1], rel=1e-6)
+    # Rounded to the safe side.
+    assert found.constant.value > 1.0 / found.sigma_min
+    assert found.constant.side == "upper"
+    assert found.scope == "discrete"
+    assert found.exponent == 1.0
+    assert found.sigma_max == found.singular_values[0]
+    assert found.condition == pytest.approx(expected[0] / expected[-1], rel=1e-6)
+
+    # The weakest field has unit norm, and the sensors see it as sigma_min.
+    weakest = found.weakest
+    assert weakest @ W @ weakest == pytest.approx(1.0, rel=1e-9)
+    c, remainder = problem.parameters.project(weakest)
+    assert np.abs(remainder).max() < 1e-9 * np.abs(weakest).max()
+    seen = F @ c
+    assert np.sqrt(seen @ np.linalg.solve(C, seen)) == pytest.approx(found.sigma_min, rel=1e-6)
+    assert not weakest.flags.writeable
+    assert not found.singular_values.flags.writeable
+
+
+def test_no_direction_is_weaker_than_the_constant_says():
+    problem = line(30, 6, 9)
+    C = fc.stability(problem).constant.value
+    F = problem.forward_matrix()
+    for seed in range(50):
+        c = np.random.default_rng(seed).standard_normal(6)
+        assert problem.parameters.norm(problem.parameters.field(c)) <= C * np.linalg.norm(F @ c)
+
+
+def test_the_constant_does_not_depend_on_the_mesh_in_l2():
+    constants = [fc.stability(line(n, 5, 12)).constant.value for n in (80, 160, 320, 640)]
+    # The exact constant on sines that do not alias at the sensors; the discrete one converges with order 2.
+    errors = np.abs(np.diff(constants))
+    assert constants[-1] == pytest.approx(constants[0], rel=5e-3)
+    assert np.all(errors[1:] < 0.5 * errors[:-1])
+    drift = [fc.stability(line(n, 5, 12, inner="euclidean")).constant.value for n in (80, 640)]
+    assert drift[1] == pytest.approx(np.sqrt(8) * drift[0], rel=0.02)
+
+
+def test_the_constant_does_not_depend_on_the_mesh_in_2d():
+    constants = [fc.stability(square(MeshTri, ElementTriP1, 4, 10, level=n)).constant.value for n in (4, 5, 6)]
+    assert constants[2] == pytest.approx(constants[1], rel=0.02)
+    assert abs(constants[2] - constants[1]) < 0.5 * abs(constants[1] - constants[0])
+
+
+def test_the_exact_constant_of_an_analytic_problem():
+    # -u'' = q, m equispaced sensors, k = m sines: F' F is diagonal with entries (m+1)/((j pi)^4), basis sqrt(2) sin.
+    n, m = 400, 7
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP2())
+    problem = fc.EllipticSource(
+        basis,
+        parameters=fc.SineSpace(basis, m),
+        sensors=fc.PointSensors(basis, np.arange(1, m + 1) / (m + 1)),
+    )
+    found = fc.stability(problem)
+    expected = np.sqrt(m + 1) / (np.pi * np.arange(1, m + 1)) ** 2
+    np.testing.assert_allclose(found.singular_values, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("degree", [5, 8, 9, 10])
+def test_the_constant_does_not_depend_on_the_coordinates(degree):
+    # Monomials and Legendre polynomials span the same class; rounding in the bad basis must go to the safe side.
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 101)), ElementLineP2())
+    sensors = fc.PointSensors(basis, np.linspace(0.02, 0.98, 30))
+    bad = [lambda x, j=j: x[0] ** j for j in range(degree)]
+    good = [lambda x, j=j: Legendre.basis(j)(2 * x[0] - 1) for j in range(degree)]
+    found, exact = (
+        fc.stability(fc.EllipticSource(basis, parameters=fc.FunctionSpace(basis, f), sensors=sensors)).constant.value
+        for f in (bad, good)
+    )
+    assert exact * (1.0 - 1e-11) <= found <= 1.1 * exact
+
+
+def test_a_hopeless_basis_is_refused():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 101)), ElementLineP2())
+    functions = [lambda x, j=j: x[0] ** j for j in range(12)]
+    problem = fc.EllipticSource(
+        basis,
+        parameters=fc.FunctionSpace(basis, functions),
+        sensors=fc.PointSensors(basis, np.linspace(0.02, 0.98, 30)),
+    )
+    with pytest.raises(fc.UncertifiedError, match="nearly dependent"):
+        fc.stability(problem)
+
+
+def test_more_coordinates_than_observations():
+    with pytest.raises(fc.InputError, match=r"k = 6 .* m = 5 .*C_stab is infinite.*expected k <= m"):
+        fc.stability(line(20, 6, 5))
+
+
+@pytest.mark.parametrize("level", [3, 5])
+def test_sensors_that_do_not_see_a_mode(level):
+    basis = Basis(MeshQuad().refined(level), ElementQuad1())
+    points = np.column_stack([np.full(9, 0.5), np.linspace(0.1, 0.9, 9)])
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points))
+    with pytest.raises(fc.UncertifiedError, match="C_stab is infinite"):
+        fc.stability(problem)
+    # One mode fewer and they see them all.
+    assert fc.stability(
+        fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=problem.sensors)
+    ).constant.value < 100.0
+
+
+def test_heat_long_times_are_not_called_certain():
+    # exp(-kappa j^2 pi^2 T) falls below what the solves resolve: better no constant than a made up one.
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 101)), ElementLineP1())
+    problem = fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 6), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)),
+        times=1.0, diffusivity=0.2, scheme="exact",
+    )  # fmt: skip
+    with pytest.raises(fc.UncertifiedError, match="zero to rounding"):
+        fc.stability(problem)
+
+
+def test_heat_constant_grows_with_time():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
+    constants = []
+    for time in (0.02, 0.08, 0.16):
+        problem = fc.HeatInitial(
+            basis, parameters=fc.SineSpace(basis, 4), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)),
+            times=time, diffusivity=0.05, scheme="exact",
+        )  # fmt: skip
+        constants.append(fc.stability(problem).constant.value)
+        # On nine equispaced points the sines stay orthogonal, so the decay of the fourth mode is all there is.
+        decay = np.exp(-0.05 * (4 * np.pi) ** 2 * time)
+        assert constants[-1] == pytest.approx(1.0 / (np.sqrt(10) * decay), rel=2e-2)
+    assert constants[0] < constants[1] < constants[2]
+
+
+def test_nonlinear_constant_is_an_estimate_at_a_parameter():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 8)), source=1.0
+    )
+    with pytest.raises(fc.InputError, match="give at="):
+        fc.stability(problem)
+    c = np.array([0.3, -0.2, 0.1])
+    q = problem.parameters.field(c)
+    found = fc.stability(problem, at=q)
+
+    def values(c):
+        return problem.observe(problem.solve(problem.parameters.field(c)))
+
+    J = np.column_stack([(values(c + s) - values(c - s)) / 2e-5 for s in 1e-5 * np.eye(3)])
+    M = mass.assemble(basis).toarray()
+    B = problem.parameters.matrix
+    np.testing.assert_allclose(
+        found.singular_values, generalized_singular_values(J, B.T @ M @ B, np.eye(8)), rtol=1e-6
+    )
+    assert (found.constant.side, found.scope) == ("estimate", "estimate")
+
+
+def test_unknown_guarantee():
+    with pytest.raises(fc.UncertifiedError, match="'continuum' is not available"):
+        fc.stability(line(20, 3, 5), guarantee="continuum")
+
+
+def test_record_round_trip():
+    found = fc.stability(line(20, 3, 5))
+    again = fc.Stability.from_dict(found.to_dict())
+    assert again.to_dict() == found.to_dict()
+    assert again.constant == found.constant
+    assert np.array_equal(again.singular_values, found.singular_values)
+    assert again.weakest is None
