@@ -1,0 +1,130 @@
+"""Boundary conditions as algebra: prescribed dofs and boundary integrals in closed form; what is refused."""
+
+import numpy as np
+import pytest
+from problem_helpers import ELEMENTS, unit_basis, unit_mesh
+from skfem import Basis, ElementTriP1, ElementTriP2
+
+from femcert.errors import InputError
+from femcert.problem.boundary import boundary_conditions
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_default_is_zero_on_the_whole_boundary(name):
+    basis = unit_basis(name, 4)
+    found = boundary_conditions(basis)
+    x = basis.doflocs
+    on_boundary = np.any(np.isclose(x, 0.0) | np.isclose(x, 1.0), axis=0)
+    assert np.array_equal(found.prescribed, np.flatnonzero(on_boundary))
+    assert np.array_equal(found.free, np.flatnonzero(~on_boundary))
+    assert not found.values.any()
+    assert found.homogeneous
+    assert found.operator is None
+    assert found.load is None
+    ones = np.ones(basis.N)
+    # The measure of the boundary: two points, or the perimeter.
+    assert ones @ found.mass @ ones == pytest.approx(2.0 if basis.mesh.dim() == 1 else 4.0)
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_boundary_integrals(name):
+    """Load (g, v) and Robin matrix (alpha u, v) tested with polynomials of the element's degree."""
+    basis = unit_basis(name, 3)
+    p = ELEMENTS[name][2]
+    plane = basis.mesh.dim() == 2
+    v = basis.doflocs[-1] ** p
+    w = 1.0 + basis.doflocs[0]
+    found = boundary_conditions(
+        basis,
+        dirichlet={},
+        neumann={"left": lambda x: 2.0 + x[-1]},
+        robin={"right": (lambda x: 1.0 + x[-1], 0.5)},
+    )
+    # On the left side x = 0, w = 1; on the right x = 1, w = 2. In 1D, y is x itself.
+    left = 2.0 / (p + 1) + 1.0 / (p + 2) if plane else 0.0
+    right = 0.5 / (p + 1) if plane else 0.5
+    assert v @ found.load == pytest.approx(left + right, abs=1e-14)
+    assert w @ found.load == pytest.approx((2.5 if plane else 2.0) + 1.0)
+    assert v @ found.operator @ w == pytest.approx(2.0 * (1.0 / (p + 1) + 1.0 / (p + 2) if plane else 2.0))
+    assert not found.prescribed.size
+    assert not found.homogeneous
+
+
+def test_dirichlet_elsewhere():
+    """A number or function holds wherever no natural condition is named; a mapping only where it says."""
+    basis = unit_basis("triangle P2", 4)
+    x = basis.doflocs
+    found = boundary_conditions(
+        basis, dirichlet=lambda x: x[0] + 1.0, neumann={"right": 0.0}, robin={"top": (1.0, 0.0)}
+    )
+    expected = np.isclose(x[0], 0.0) | np.isclose(x[1], 0.0)
+    assert np.array_equal(found.prescribed, np.flatnonzero(expected))
+    assert np.allclose(found.values, np.where(expected, x[0] + 1.0, 0.0))
+    ones = np.ones(basis.N)
+    assert ones @ found.mass @ ones == pytest.approx(2.0)
+    named = boundary_conditions(basis, dirichlet={"left": 3.0})
+    assert np.array_equal(named.prescribed, np.flatnonzero(np.isclose(x[0], 0.0)))
+    assert np.all(named.values[named.prescribed] == 3.0)
+    assert not named.homogeneous
+    everywhere_natural = boundary_conditions(
+        basis, neumann={"left": 0.0, "right": 0.0, "bottom": 0.0, "top": 0.0}
+    )
+    assert not everywhere_natural.prescribed.size
+    assert everywhere_natural.homogeneous
+
+
+def test_parts_that_meet_in_a_corner_must_agree():
+    basis = unit_basis("quad Q1", 4)
+    agree = boundary_conditions(basis, dirichlet={"left": lambda x: x[1], "top": lambda x: 1.0 + x[0]})
+    corner = np.flatnonzero(np.isclose(basis.doflocs[0], 0.0) & np.isclose(basis.doflocs[1], 1.0))
+    assert agree.values[corner] == pytest.approx([1.0])
+    with pytest.raises(InputError, match=r"Dirichlet value on 'top' contradicts another part at \[0\.0, 1\.0\]"):
+        boundary_conditions(basis, dirichlet={"left": lambda x: x[1], "top": 0.0})
+    # Opposite sides do not meet.
+    boundary_conditions(basis, dirichlet={"left": 1.0, "right": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dirichlet": {"lft": 0.0}}, r"boundary 'lft' is not in the mesh; expected one of .*did you mean 'left'"),
+        ({"neumann": {"nowhere": 0.0}}, "boundary 'nowhere' is not in the mesh"),
+        ({"robin": {"nowhere": (1.0, 0.0)}}, "boundary 'nowhere' is not in the mesh"),
+        ({"neumann": {"left": 0.0}, "robin": {"left": (1.0, 0.0)}}, r"\['left'\] is both in neumann and in robin"),
+        ({"dirichlet": {"left": 0.0}, "neumann": {"left": 0.0}}, r"'left' and 'dirichlet left' share 3 facets"),
+        ({"dirichlet": {"left": 0.0, "west": 0.0}}, r"'dirichlet left' and 'dirichlet west' share 2 facets"),
+        ({"neumann": {"left": 0.0, "west": 0.0}}, r"'left' and 'west' share 2 facets"),
+        ({"robin": {"left": (-0.1, 0.0)}}, r"Robin coefficient on 'left' takes -0\.1; expected at least 0"),
+        ({"robin": {"left": (lambda x: x[1] - 0.5, 0.0)}}, "Robin coefficient on 'left' takes -"),
+        ({"robin": {"left": 1.0}}, r"robin\['left'\] is 1\.0; expected a pair"),
+        ({"robin": {"left": (np.nan, 0.0)}}, "Robin coefficient on 'left' has 1 NaN"),
+        ({"neumann": {"left": lambda x: x}}, r"flux on 'left' returned shape \(2, 3, \d\); expected \(3, \d\)"),
+        ({"neumann": {"left": lambda x: np.inf * x[0]}}, "flux on 'left' has .* NaN or infinite"),
+        ({"neumann": {"left": [1.0, 2.0]}}, r"flux on 'left' has shape \(2,\); expected one number"),
+        ({"neumann": 1.0}, "neumann is a float; expected a mapping"),
+        ({"robin": [("left", 1.0, 1.0)]}, "robin is a list; expected a mapping"),
+        ({"dirichlet": np.nan}, "Dirichlet value on 'boundary' has 16 NaN"),
+        ({"dirichlet": {"left": "warm"}}, "Dirichlet value on 'left' has type .*expected real"),
+        ({"dirichlet": {"left": lambda x: x}}, r"Dirichlet value on 'left' returned shape \(2, 16\)"),
+        ({"dirichlet": {"left": 1j}}, "Dirichlet value on 'left' is complex"),
+        ({"dirichlet": {"empty": 0.0}}, "boundary 'empty' of the mesh is empty"),
+        ({"neumann": {"empty": 0.0}}, "boundary 'empty' of the mesh is empty"),
+        ({"robin": {"empty": (1.0, 0.0)}}, "boundary 'empty' of the mesh is empty"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_bad_input(options, message):
+    mesh = unit_mesh("quad", 3)
+    west = mesh.facets_satisfying(lambda x: np.isclose(x[0], 0.0) & (x[1] > 0.3), boundaries_only=True)
+    mesh = mesh.with_boundaries({"west": west, "empty": np.zeros(0, dtype=np.int64)})
+    basis = Basis(mesh, ELEMENTS["quad Q1"][1]())
+    with pytest.raises(InputError, match=message):
+        boundary_conditions(basis, **options)
+
+
+def test_all_dofs_prescribed():
+    mesh = unit_mesh("triangle", 1)
+    with pytest.raises(InputError, match=r"the mesh \(2 elements\) has no interior dofs; refine it"):
+        boundary_conditions(Basis(mesh, ElementTriP1()))
+    assert len(boundary_conditions(Basis(mesh, ElementTriP2())).free) == 1
+    assert len(boundary_conditions(Basis(mesh, ElementTriP1()), neumann={"top": 0.0, "right": 0.0}).free) == 1

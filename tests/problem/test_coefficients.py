@@ -1,0 +1,72 @@
+"""Coefficients at quadrature points: four ways to say the same, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_helpers import unit_basis, unit_mesh
+from skfem import Basis, ElementTriP1
+
+from femcert.errors import InputError
+from femcert.problem.coefficients import at_quadrature, check_sign
+
+
+def halves(n=4):
+    mesh = unit_mesh("triangle", n).with_subdomains(
+        {"west": lambda x: x[0] < 0.5, "east": lambda x: x[0] > 0.5, "all": lambda x: x[0] > -1.0}
+    )
+    return Basis(mesh, ElementTriP1())
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+def test_four_ways(west, east):
+    basis = halves()
+    is_west = basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5
+    per_element = np.where(is_west, west, east)
+    expected = np.repeat(per_element[:, None], basis.dx.shape[1], axis=1)
+    ways = [per_element, {"west": west, "east": east}, lambda x: np.where(x[0] < 0.5, west, east)]
+    for value in ways:
+        found = at_quadrature(value, basis, "a")
+        assert found.shape == basis.dx.shape
+        assert np.array_equal(found, expected)
+    assert np.all(at_quadrature(west, basis, "a") == west)
+    assert np.all(at_quadrature(lambda x: west, basis, "a") == west)
+
+
+def test_function_sees_quadrature_points():
+    basis = unit_basis("distorted quad Q2", 3)
+    x = np.asarray(basis.global_coordinates())
+    assert np.array_equal(at_quadrature(lambda x: x[0] * x[1], basis, "a"), x[0] * x[1])
+    # Integrals of the coefficient over the mesh: x y over the unit square.
+    assert np.sum(at_quadrature(lambda x: x[0] * x[1], basis, "a") * basis.dx) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "message"),
+    [
+        (0.0, "positive", "a takes the value 0; expected positive values"),
+        (-1e-9, "nonnegative", "a takes the value -1e-09; expected values of at least 0"),
+        ({"west": 1.0}, "any", "a is not given on 16 of 32 elements"),
+        ({"west": 1.0, "all": 1.0}, "any", "a: subdomain 'all' overlaps"),
+        ({"west": 1.0, "est": 1.0}, "any", "region 'est' is not in the mesh.*did you mean"),
+        ({"west": 1.0, "east": np.nan}, "any", "a on 'east' has 1 NaN"),
+        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\); expected one number"),
+        (np.ones((32, 3)), "any", r"a has shape \(32, 3\); expected a number or \(32,\), one per element"),
+        (np.r_[np.ones(31), np.nan], "any", r"a has 1 NaN or infinite entries, the first at index \(31,\)"),
+        (lambda x: x[0][:, 0], "any", r"a returned shape \(32,\) for x of shape \(2, 32, \d+\); expected"),
+        (lambda x: "hot", "any", "a has type .*; expected real numbers"),
+        ([[1.0], [1.0, 2.0]], "any", "a is not an array of numbers"),
+    ],
+)
+def test_refused(value, sign, message):
+    with pytest.raises(InputError, match=message):
+        at_quadrature(value, halves(), "a", sign=sign)
+
+
+def test_sign_of_overflow():
+    with pytest.raises(InputError, match="q takes the value inf; expected finite"):
+        check_sign(np.array([1.0, np.inf]), "q", "positive")
+    with pytest.raises(InputError, match="q takes the value nan"):
+        check_sign(np.array([1.0, np.nan]), "q", "any")
+    check_sign(np.array([0.0, 1.0]), "q", "nonnegative")

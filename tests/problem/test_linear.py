@@ -1,0 +1,362 @@
+"""Linear problems: forward and adjoint solves against each other and against dense algebra."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_helpers import fitted_order, inside_points, taylor_order, unit_basis
+from scipy.sparse import csr_matrix, identity
+from skfem import Basis, BilinearForm, LinearForm, asm, condense
+from skfem import solve as skfem_solve
+from skfem.helpers import dot, grad
+
+import femcert as fc
+from femcert.linalg import factorization_count
+
+
+@BilinearForm
+def convection_diffusion(u, v, w):
+    return 0.3 * dot(grad(u), grad(v)) + (1.0 + w.x[0]) * grad(u)[0] * v + 0.5 * u * v
+
+
+@BilinearForm
+def weighted_load(q, v, w):
+    return (1.0 + w.x[0]) * q * v + 0.1 * q * grad(v)[0]
+
+
+@LinearForm
+def known_source(v, w):
+    return np.cos(w.x[0]) * v
+
+
+def own_forms(name="triangle P2", space=fc.FullSpace, **options):
+    basis = unit_basis(name, 5)
+    return fc.LinearProblem(
+        basis,
+        operator=convection_diffusion,
+        load=weighted_load,
+        source=known_source,
+        parameters=space(basis),
+        sensors=fc.AverageSensors(basis, inside_points(basis), radius=0.08),
+        **options,
+    )
+
+
+def thirds(basis):
+    third = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
+    return fc.RegionSpace(basis, [np.flatnonzero(third == i) for i in range(3)])
+
+
+def elliptic(name, mass="consistent", space=fc.FullSpace):
+    basis = unit_basis(name, 5)
+    return fc.EllipticSource(
+        basis,
+        parameters=space(basis),
+        sensors=fc.PointSensors(basis, inside_points(basis)),
+        conductivity=lambda x: 1.0 + x[0],
+        reaction=2.0,
+        dirichlet={"left": lambda x: 1.0 + x[-1]},
+        robin={"right": (2.0, 1.0)},
+        mass=mass,
+    )
+
+
+def heat(name, scheme, times, mass="consistent", space=fc.FullSpace):
+    basis = unit_basis(name, 6)
+    return fc.HeatInitial(
+        basis,
+        parameters=space(basis),
+        sensors=fc.PointSensors(basis, inside_points(basis)),
+        times=times,
+        steps=12,
+        diffusivity=lambda x: 0.2 + 0.1 * x[0],
+        scheme=scheme,
+        dirichlet={"left": 0.0},
+        robin={"right": (1.5, 0.0)},
+        mass=mass,
+    )
+
+
+def tomography(name, rule):
+    basis = unit_basis(name, 4)
+    return fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 33.0, 71.0], bins=5, rule=rule)
+
+
+PROBLEMS = {
+    "elliptic line P2": lambda: elliptic("line P2"),
+    "elliptic triangle P1 lumped": lambda: elliptic("triangle P1", "lumped"),
+    "elliptic distorted quad Q2": lambda: elliptic("distorted quad Q2"),
+    "elliptic regions": lambda: elliptic("triangle P2", space=thirds),
+    "heat backward Euler": lambda: heat("triangle P1", "backward-euler", 0.6),
+    "heat backward Euler, three times": lambda: heat("line P2", "backward-euler", [0.1, 0.3, 0.6]),
+    "heat Crank-Nicolson, three times": lambda: heat("quad Q1", "crank-nicolson", [0.05, 0.3, 0.6]),
+    "heat Crank-Nicolson lumped, two times": lambda: heat("triangle P1", "crank-nicolson", [0.3, 0.6], "lumped"),
+    "heat exact, three times": lambda: heat("triangle P1", "exact", [0.1, 0.25, 0.6]),
+    "heat regions": lambda: heat("triangle P2", "crank-nicolson", [0.3, 0.6], space=thirds),
+    "tomography P1": lambda: tomography("triangle P1", "exact"),
+    "tomography distorted Q2": lambda: tomography("distorted quad Q2", "exact"),
+    "tomography sampled": lambda: tomography("quad Q1", "sampled"),
+    "own forms, Dirichlet": lambda: own_forms(),
+    "own forms, mixed, regions": lambda: own_forms(
+        space=thirds, dirichlet={"left": 2.0}, robin={"top": (1.0, 3.0)}, neumann={"right": lambda x: x[1]}
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=PROBLEMS)
+def problem(request):
+    return PROBLEMS[request.param]()
+
+
+def test_columns_equal_rows(problem):
+    """F by forward solves and F by adjoint solves, two implementations."""
+    columns = problem.response(np.eye(problem.parameters.basis.N))
+    rows = problem.adjoint_response(np.eye(problem.observation_count)).T
+    assert columns.shape == rows.shape == (problem.observation_count, problem.parameters.basis.N)
+    assert np.abs(columns).max() > 1e-6
+    assert np.abs(columns - rows).max() < 1e-10 * np.abs(columns).max()
+
+
+def test_forward_matrix_is_the_affine_part_of_the_data(problem):
+    rng = np.random.default_rng(0)
+    F = problem.forward_matrix()
+    assert F.shape == (problem.observation_count, problem.parameters.dimension)
+    assert not F.flags.writeable
+    for c in rng.standard_normal((3, problem.parameters.dimension)):
+        q = problem.parameters.field(c)
+        data = problem.observe(problem.solve(q))
+        assert np.allclose(F @ c + problem.offset, data, rtol=0, atol=1e-10 * np.abs(data).max())
+
+
+def test_one_factorization_for_everything(problem):
+    problem.forward_matrix()
+    q = np.ones(problem.parameters.basis.N)
+    before = factorization_count()
+    problem.solve(q)
+    problem.response(np.eye(len(q))[:, :20])
+    problem.adjoint_response(np.eye(problem.observation_count))
+    fresh = 0 if problem.has_state else 1
+    assert factorization_count() - before <= fresh
+
+
+def test_residual_of_the_own_state(problem):
+    q = np.random.default_rng(1).standard_normal(problem.parameters.basis.N)
+    u = problem.solve(q)
+    assert np.abs(problem.residual(u, q)).max() < 1e-11
+    off = u.copy()
+    off[problem.free[0]] += 1.0
+    assert np.abs(problem.residual(off, q)).max() > 1e-5
+
+
+@pytest.mark.parametrize("covariance", [False, True])
+def test_misfit_gradient(problem, covariance):
+    rng = np.random.default_rng(2)
+    m = problem.observation_count
+    c, d = rng.standard_normal((2, problem.parameters.dimension))
+    C = np.cov(rng.standard_normal((m, 3 * m))) if covariance else None
+    data = fc.Data(problem.offset + rng.standard_normal(m), 0.1, C)
+    field = problem.parameters.field
+    W = np.linalg.inv(C) if covariance else np.eye(m)
+    r = problem.observe(problem.solve(field(c))) - data.values
+    gradient = problem.misfit_gradient(field(c), data)
+    expected = problem.forward_matrix().T @ W @ r
+    assert np.allclose(gradient, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+    def misfit(t):
+        e = problem.observe(problem.solve(field(c + t * d))) - data.values
+        return 0.5 * e @ W @ e
+
+    assert taylor_order(misfit, gradient @ d) == pytest.approx(2.0, abs=0.02)
+
+
+@cache
+def shared(name):
+    return PROBLEMS[name]()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["own forms, Dirichlet", "heat Crank-Nicolson, three times"]))
+def test_adjoint_identity(seed, name):
+    problem = shared(name)
+    rng = np.random.default_rng(seed)
+    f = rng.standard_normal((problem.parameters.basis.N, 2))
+    w = rng.standard_normal((problem.observation_count, 3))
+    left, right = problem.response(f).T @ w, f.T @ problem.adjoint_response(w)
+    assert np.allclose(left, right, rtol=0, atol=1e-10 * np.linalg.norm(f) * np.linalg.norm(w))
+
+
+def test_many_columns_and_many_rows():
+    """More than one batch of right-hand sides on both ways."""
+    basis = unit_basis("triangle P1", 8)
+    points = inside_points(basis, 40)
+    by_rows = elliptic_like(basis, fc.FullSpace(basis), points)
+    by_columns = elliptic_like(basis, fc.SineSpace(basis, 35), points)
+    assert by_columns.parameters.dimension < 40 < by_rows.parameters.dimension
+    G = by_rows.forward_matrix() @ by_columns.parameters.matrix
+    assert np.allclose(by_columns.forward_matrix(), G, rtol=0, atol=1e-12)
+
+
+def elliptic_like(basis, space, points):
+    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
+
+
+def test_own_forms_against_scikit_fem():
+    problem = own_forms(dirichlet=1.5)
+    basis = problem.basis
+    q = np.random.default_rng(5).standard_normal(basis.N)
+    A, L, f = asm(convection_diffusion, basis), asm(weighted_load, basis), asm(known_source, basis)
+    expected = skfem_solve(*condense(A, L @ q + f, x=np.full(basis.N, 1.5), D=basis.get_dofs()))
+    assert np.allclose(problem.solve(q), expected, rtol=1e-11)
+    assert np.abs(A - A.T).max() > 1e-3  # the transposed solves above had something to transpose
+
+
+def test_own_convection_converges():
+    """-u'' + 4 u' = q with u = sin(pi x) exp(2 x): q = exp(2x)((pi² + 4) sin(pi x)), by P1 and P2."""
+    form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 4.0 * grad(u)[0] * v)
+    for name, order in (("line P1", 2.0), ("line P2", 3.0)):
+        sizes, found = np.array([8, 16, 32, 64]), []
+        for n in sizes:
+            basis = unit_basis(name, n)
+            x = basis.doflocs[0]
+            problem = fc.LinearProblem(
+                basis, operator=form, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [0.5])
+            )
+            u = np.sin(np.pi * x) * np.exp(2 * x)
+            e = problem.solve((np.pi**2 + 4.0) * u) - u
+            found.append(problem.parameters.norm(e))
+        slope = fitted_order(1.0 / sizes, found)
+        # At the nodes P2 is superconvergent, so the discrete norm may show one order more.
+        assert order - 0.15 < slope < order + (0.15 if order == 2.0 else 1.15)
+
+
+def test_assembled_matrices_are_forms():
+    by_form = own_forms(dirichlet={"left": 1.0})
+    basis = by_form.basis
+    by_matrix = fc.LinearProblem(
+        basis,
+        operator=asm(convection_diffusion, basis),
+        load=asm(weighted_load, basis),
+        source=asm(known_source, basis),
+        parameters=fc.FullSpace(basis),
+        sensors=by_form.sensors,
+        dirichlet={"left": 1.0},
+    )
+    q = np.cos(basis.doflocs[0])
+    assert np.allclose(by_form.solve(q), by_matrix.solve(q), rtol=1e-12)
+    for matrix in (by_matrix.operator, by_matrix.load):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix.data[0] = 1.0
+
+
+def test_wrong_definite_is_refused():
+    problem = own_forms(definite=True)
+    with pytest.raises(fc.SolveError, match="operator of the state equation is not symmetric"):
+        problem.solve(np.zeros(problem.basis.N))
+    basis = unit_basis("triangle P1", 10)
+    helmholtz = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) - 30.0 * u * v)
+    options = {"parameters": fc.FullSpace(basis), "sensors": fc.PointSensors(basis, [[0.5, 0.4]])}
+    with pytest.raises(fc.SolveError, match="not positive definite"):
+        fc.LinearProblem(basis, operator=helmholtz, definite=True, **options).solve(np.ones(basis.N))
+    # Told the truth, it solves: -Laplace u - 30 u = (2 pi² - 30) u for the first mode.
+    u = np.prod(np.sin(np.pi * basis.doflocs), axis=0)
+    found = fc.LinearProblem(basis, operator=helmholtz, **options).solve((2 * np.pi**2 - 30.0) * u)
+    assert np.abs(found - u).max() < 0.1
+
+
+def test_simulate():
+    problem = elliptic("triangle P1")
+    q = problem.basis.doflocs[0]
+    exact = problem.observe(problem.solve(q))
+    assert np.array_equal(problem.simulate(q).values, exact)
+    assert problem.simulate(q).noise_level == 0.0
+    noisy = problem.simulate(q, noise=0.1, seed=4)
+    assert noisy.noise_level == pytest.approx(np.linalg.norm(noisy.values - exact), rel=1e-12)
+    assert np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=4).values)
+    assert not np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=5).values)
+    levels = [problem.simulate(q, noise=0.1, seed=seed).noise_level for seed in range(200)]
+    # E‖e‖² = (0.1 ‖H u‖)².
+    assert np.sqrt(np.mean(np.square(levels))) == pytest.approx(0.1 * np.linalg.norm(exact), rel=0.15)
+    with pytest.raises(fc.InputError, match=r"noise is -0\.1; expected at least 0"):
+        problem.simulate(q, noise=-0.1)
+
+
+def test_isolated_copies_do_not_reach_the_original():
+    problem = elliptic("line P2")
+    copy = problem.isolated()
+    copy.sensors.matrix = copy.sensors.matrix * 2
+    copy.parameters.matrix = None
+    copy.parameters = None
+    assert problem.sensors.matrix is not None
+    assert problem.parameters.matrix is not None
+    with pytest.raises(ValueError, match="read-only"):
+        problem.isolated().sensors.matrix.data[0] = 7.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"operator": np.eye(25)}, "operator is a ndarray; expected a BilinearForm or a sparse matrix"),
+        ({"operator": known_source}, "operator is a LinearForm; expected a BilinearForm"),
+        ({"operator": identity(7).tocsr()}, r"operator has shape \(7, 7\); expected \(25, 25\)"),
+        ({"operator": csr_matrix(np.full((25, 25), np.nan))}, "operator has complex, NaN or infinite entries"),
+        ({"operator": csr_matrix(1j * np.eye(25))}, "operator has complex, NaN"),
+        ({"operator": BilinearForm(lambda u, v, w: np.nan * u * v)}, "operator has complex, NaN"),
+        ({"load": identity(7).tocsr()}, r"load has shape \(7, 7\); expected \(25, 25\)"),
+        ({"load": csr_matrix(np.full((25, 25), np.inf))}, "load has complex, NaN"),
+        ({"source": np.ones(7)}, r"source has shape \(7,\); expected \(25,\)"),
+        ({"source": np.full(25, np.nan)}, "source has 25 NaN"),
+        ({"source": "sun"}, "source has type .*expected real"),
+        ({"source": LinearForm(lambda v, w: np.nan * v)}, "source has 25 NaN"),
+        ({"parameters": 3}, "parameters is a int; expected a space"),
+        ({"sensors": None}, "sensors is a NoneType; expected sensors"),
+    ],
+)
+def test_bad_input(options, message):
+    basis = unit_basis("triangle P1", 4)
+    defaults = {
+        "operator": convection_diffusion,
+        "parameters": fc.FullSpace(basis),
+        "sensors": fc.PointSensors(basis, [[0.5, 0.4]]),
+    }
+    with pytest.raises(fc.InputError, match=message):
+        fc.LinearProblem(basis, **{**defaults, **options})
+
+
+def test_bad_data_and_shapes():
+    problem = elliptic("triangle P1")
+    q = np.zeros(problem.basis.N)
+    with pytest.raises(fc.InputError, match="data has 3 values; the problem has 5 observations"):
+        problem.misfit_gradient(q, fc.Data(np.ones(3), 0.1))
+    with pytest.raises(fc.InputError, match=r"data is a ndarray; expected femcert\.Data"):
+        problem.misfit_gradient(q, np.ones(5))
+    with pytest.raises(fc.InputError, match=r"state has shape \(3,\); expected \(36,\)"):
+        problem.residual(np.ones(3), q)
+    with pytest.raises(fc.InputError, match=r"parameter has shape \(\); expected \(36,\)"):
+        problem.residual(q, 1.0)
+    with pytest.raises(fc.InputError, match="parameter is complex"):
+        problem.solve(1j * q)
+
+
+def test_parameters_on_an_equal_mesh_are_accepted():
+    """A mesh read twice is the same mesh; one with the nodes in another order is not."""
+    basis, again = unit_basis("triangle P1", 4), unit_basis("triangle P1", 4)
+    sensors = fc.PointSensors(basis, [[0.5, 0.4]])
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(again, 3), sensors=sensors)
+    same = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+    assert np.array_equal(problem.forward_matrix(), same.forward_matrix())
+    mesh = basis.mesh
+    turned = Basis(type(mesh)(mesh.p[:, ::-1], mesh.nvertices - 1 - mesh.t), basis.elem)
+    with pytest.raises(fc.InputError, match="another mesh"):
+        fc.EllipticSource(basis, parameters=fc.SineSpace(turned, 3), sensors=sensors)
+
+
+def test_parameters_on_another_element():
+    """A P1 parameter of a P2 state: the same as its P2 representation."""
+    linear, quadratic = unit_basis("triangle P1", 4), unit_basis("triangle P2", 4)
+    sensors = fc.PointSensors(quadratic, [[0.5, 0.4]])
+    mixed = fc.EllipticSource(quadratic, parameters=fc.FullSpace(linear), sensors=sensors)
+    full = fc.EllipticSource(quadratic, parameters=fc.FullSpace(quadratic), sensors=sensors)
+    q = np.random.default_rng(0).standard_normal(linear.N)
+    assert np.allclose(mixed.solve(q), full.solve(linear.interpolator(q)(quadratic.doflocs)), rtol=1e-11)
