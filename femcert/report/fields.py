@@ -29,6 +29,7 @@ def draw_image(axes: Any, basis: Basis, values: Any, **style: Any) -> Any:
     triangles, z = triangulated(basis, values)
     image = axes.tripcolor(triangles, z, shading="gouraud", **{"cmap": IMAGE_MAP, "rasterized": True, **style})
     axes.set_aspect("equal")
+    axes.margins(0.0)
     return image
 
 

@@ -12,18 +12,29 @@ from typing import Any
 def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["digits"] = digits
+    return environment
 
 
 def render(template: str, **content: Any) -> str:
     """A page from a template; everything that is put in is escaped."""
     return str(_environment().get_template(template).render(**content))
+
+
+def digits(value: float | None, count: int) -> str:
+    """A number with `count` significant digits, trailing zeros kept; thousands in full; a dash for None."""
+    if value is None:
+        return "-"
+    if abs(value) >= 10.0**count:
+        return f"{value:,.0f}"
+    return f"{value:#.{count}g}".rstrip(".")
 
 
 def data_uri(path: Path) -> str:

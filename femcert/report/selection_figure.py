@@ -89,7 +89,8 @@ def _fields(
 
 
 def _message(selection: Selection) -> str:
-    return f"The learned candidate is {'accepted' if selection.accepted else 'rejected: the baseline is kept'}"
+    name = f" {selection.learned.name!r}" if selection.learned is not None else ""
+    return f"The learned candidate{name} is {'accepted' if selection.accepted else 'rejected'}"
 
 
 def _with_lines(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:
@@ -100,14 +101,14 @@ def _with_lines(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]
         draw_line(left, problem.parameters.basis, values, label=name, **look)
     left.set_xlabel("x")
     left.set_ylabel("parameter q")
-    left.legend(frameon=False, fontsize=9)
+    left.legend(frameon=False, fontsize=9, handlelength=3.2)
     style.title(left, _message(selection))
     _bars(right, selection)
     return figure
 
 
 def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:
-    figure = style.new_figure(2.9 * max(len(fields), 2) + 0.6, 5.6)
+    figure = style.new_figure(2.9 * max(len(fields), 2) + 0.6, 6.2)
     figure.suptitle(_message(selection), x=0.01, ha="left", fontsize=12, fontweight="bold")
     top, bottom = figure.subfigures(2, 1, height_ratios=[1.35, 1.0])
     panels = np.atleast_1d(top.subplots(1, len(fields), sharex=True, sharey=True))
@@ -141,7 +142,7 @@ def _bars(axes: Any, selection: Selection) -> None:
             axes.barh([r for r, _ in rows], widths, left=left, height=0.55, color=PART_COLOURS[name], label=name)
         left += widths
     for i, (_, certificate) in enumerate(rows):
-        text = f" {certificate.radius.value:.3g} ({certificate.radius.side})"
+        text = f" {style.short(certificate.radius.value)} ({certificate.radius.side})"
         axes.text(certificate.radius.value, i, text, va="center", fontsize=9)
     axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
     axes.set_xlabel("radius, by residual")

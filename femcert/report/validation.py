@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..selection.selection import package_versions
-from ..study.validation import Validation
+from ..study.validation import Validation, paper
 from ..study.validation.setup import (
     COEFFICIENT,
     HEAT,
@@ -124,6 +124,7 @@ def write_validation(result: Validation, draft: Path, target: Path) -> None:
 def page(result: Validation, pictures: list[dict[str, str]]) -> str:
     """The report as HTML."""
     rows = _rows(result)
+    uncovered = [row for row in rows["coverage"] if not row["covered"]]
     return render(
         "validation.html",
         result=result,
@@ -132,7 +133,9 @@ def page(result: Validation, pictures: list[dict[str, str]]) -> str:
         pictures=pictures,
         settings=settings(result),
         versions=package_versions(),
-        uncovered=[row for row in rows["coverage"] if not row["covered"]],
+        printed={"msr": paper.TRUE_MSR, "envelope": paper.ENVELOPE},
+        uncovered=uncovered,
+        uncovered_names=sorted({row["candidate"] for row in uncovered}),
         fragile=[row for row in rows["robustness"] if row["agreement"] < row["seeds"]],
     )
 

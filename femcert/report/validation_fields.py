@@ -99,7 +99,6 @@ def tomography_images(result: Validation) -> Any:
         image = draw_image(axes, outcome.scenario.problem.basis, values, vmin=low, vmax=high)
         axes.set_title(name, fontsize=10)
         axes.set_xlabel("x (pixels)")
-        axes.margins(0.0)
     row[0].set_ylabel("y (pixels)")
     figure.colorbar(image, ax=list(row), label="image q", shrink=0.8)
     _headline(figure, outcome)

@@ -1,0 +1,300 @@
+"""Tables, figures and page of a validation, and the drawing helpers behind them."""
+
+import csv
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from skfem import (
+    Basis,
+    ElementLineP0,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP0,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+
+from femcert import InputError
+from femcert.report import plot_selection, write_validation
+from femcert.report.fields import draw_line, triangulated
+from femcert.report.files import draft_directory, publish
+from femcert.report.html import digits, render
+from femcert.report.selection_figure import radius_parts
+from femcert.report.style import axes_of
+from femcert.report.validation import COLUMNS, FIGURES, page
+from femcert.study.validation import validate
+
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Checks nesting, collects addresses and text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.text, self.images = [], [], [], 0
+
+    def handle_starttag(self, tag, attributes):
+        self.images += tag == "img"
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "action", "data")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def parsed(source):
+    content = Page()
+    content.feed(source)
+    content.close()
+    assert content.open == []
+    return content, " ".join(" ".join(content.text).split())
+
+
+@pytest.fixture(scope="session")
+def result():
+    return validate(robustness_seeds=3)
+
+
+@pytest.fixture(scope="session")
+def written(result, tmp_path_factory):
+    out = tmp_path_factory.mktemp("validation") / "out"
+    with draft_directory(out) as draft:
+        write_validation(result, draft, out)
+    return out
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+DECISION_COLUMNS = (
+    "experiment,scenario,candidate,radius_baseline,radius_learned,relative_error,decision,"
+    "paper_radius_baseline,paper_radius_learned,paper_decision"
+)
+STABILITY_COLUMNS = "experiment,scenario,sigma_min,constant,condition,paper_sigma_min,paper_condition"
+STOCHASTIC_COLUMNS = (
+    "points,repetitions,true_msr,empirical_msr,upper_bound,coverage,zeta,"
+    "paper_empirical_msr,paper_upper_bound,paper_coverage"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "count"),
+    [
+        ("decisions", DECISION_COLUMNS, 16),
+        ("stability", STABILITY_COLUMNS, 11),
+        ("stochastic", STOCHASTIC_COLUMNS, 7),
+        ("robustness", "experiment,scenario,candidate,seeds,agreement", 16),
+    ],
+)
+def test_tables_have_the_promised_columns(written, name, header, count):
+    path = written / "tables" / f"{name}.csv"
+    assert path.read_text(encoding="utf-8").splitlines()[0] == header
+    assert len(table(path)) == count
+
+
+def test_tables_hold_the_results(written, result):
+    rows = table(written / "tables/decisions.csv")
+    assert all(row["decision"] == row["paper_decision"] for row in rows)
+    assert [float(row["radius_learned"]) for row in rows] == [r["radius_learned"] for r in result.decision_rows()]
+
+
+def test_nothing_but_the_results_is_left(written):
+    files = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
+    expected = {f"tables/{name}.csv" for name in COLUMNS} | {f"figures/{name}.png" for name, _, _ in FIGURES}
+    assert files == expected | {"report.html"}
+    assert not list(written.glob(".draft*"))
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
+def test_figures_show_something(written, name):
+    image = imread(written / "figures" / f"{name}.png")[:, :, :3]
+    assert image.shape[0] >= 400
+    assert image.shape[1] >= 1000
+    inked = np.mean(np.any(image < 0.98, axis=2))
+    assert 0.01 < inked < 0.9
+    assert len(np.unique((image.reshape(-1, 3) * 255).astype(int), axis=0)) > 50
+
+
+def test_page_is_self_contained(written):
+    content, _ = parsed((written / "report.html").read_text(encoding="utf-8"))
+    assert content.images == len(FIGURES)
+    assert content.addresses
+    assert all(address.startswith("data:image/png;base64,") for address in content.addresses)
+    source = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", (written / "report.html").read_text(encoding="utf-8"))
+    assert not re.search(r"https?://|//[a-z]|@import|url\(|<script|<link", source)
+    assert 'name="viewport"' in source
+    assert "prefers-color-scheme: dark" in source
+
+
+def test_page_says_what_came_out(written, result):
+    _, text = parsed((written / "report.html").read_text(encoding="utf-8"))
+    assert f"Passed: all {len(result.checks)} checks" in text
+    for words in ("unfinished PINN", "hallucinated high freq.", "reject", "accept", "9045", "1838", "base seed 101"):
+        assert words in text
+    assert "3 of 22 radii are smaller than the true error" in text
+
+
+def test_page_says_what_failed(result):
+    wrong = replace(result.checks[0], passed=False, computed="<b>reject</b>")
+    failed = replace(result, checks=(wrong, *result.checks[1:]))
+    _, text = parsed(page(failed, []))
+    assert f"Failed: 1 of {len(result.checks)} checks" in text
+    # Escaped, so it is text and not a tag.
+    assert "<b>reject</b>" in text
+
+
+def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, tmp_path):
+    out = tmp_path / "out"
+    (out / "figures").mkdir(parents=True)
+    (out / "figures/poisson_reconstruction.png").write_bytes(b"old")
+    (out / "figures/mine.png").write_bytes(b"mine")
+    (out / "notes.txt").write_text("mine")
+    some = validate(only=("stochastic",))
+    with draft_directory(out) as draft:
+        write_validation(some, draft, out)
+    assert not (out / "figures/poisson_reconstruction.png").exists()
+    assert not (out / "tables/decisions.csv").exists()
+    assert (out / "figures/mine.png").read_bytes() == b"mine"
+    assert (out / "notes.txt").exists()
+    assert (out / "figures/stochastic_sweep.png").exists()
+    _, text = parsed((out / "report.html").read_text(encoding="utf-8"))
+    assert "Decisions" not in text
+
+
+def test_nothing_is_published_if_the_work_fails(tmp_path):
+    (tmp_path / "report.html").write_text("old")
+
+    def fail_half_way():
+        with draft_directory(tmp_path) as draft:
+            (draft / "report.html").write_text("new")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "old"
+
+
+def test_publish_moves_the_last_file_last(tmp_path, monkeypatch):
+    draft, target = tmp_path / "draft", tmp_path / "target"
+    (draft / "sub").mkdir(parents=True)
+    target.mkdir()
+    for name in ("a.txt", "sub/z.txt"):
+        (draft / name).write_text(name)
+    publish(draft, target, owned=["gone.txt", "a.txt"], last="a.txt")
+    assert (target / "a.txt").read_text() == "a.txt"
+    assert (target / "sub/z.txt").read_text() == "sub/z.txt"
+
+
+@pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])
+def test_lines_are_exact_and_run_from_left_to_right(element):
+    # Refined line meshes are not sorted.
+    basis = Basis(MeshLine(np.array([0.0, 0.1, 0.5, 1.0])).refined(1), element)
+    values = (
+        basis.doflocs[0] ** 2 if not isinstance(element, ElementLineP0) else basis.mesh.p[0, basis.mesh.t].mean(axis=0)
+    )
+    _, axes = axes_of()
+    draw_line(axes, basis, values)
+    x, y = axes.lines[0].get_data()
+    assert np.all(np.diff(x) >= -1e-9)
+    assert (x[0], x[-1]) == pytest.approx((0.0, 1.0), abs=1e-9)
+    if isinstance(element, ElementLineP2):
+        assert y == pytest.approx(x**2, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "element"),
+    [
+        (MeshTri().refined(2), ElementTriP0()),
+        (MeshTri().refined(2), ElementTriP1()),
+        (MeshTri().refined(2), ElementTriP2()),
+        (MeshQuad().refined(2), ElementQuad1()),
+        (MeshQuad().refined(2), ElementQuad2()),
+    ],
+)
+def test_triangles_cover_the_domain(mesh, element):
+    basis = Basis(mesh, element)
+    values = np.ones(basis.N)
+    triangles, z = triangulated(basis, values)
+    p = np.array([triangles.x, triangles.y])[:, triangles.triangles]
+    edge, other = p[:, :, 1] - p[:, :, 0], p[:, :, 2] - p[:, :, 0]
+    area = 0.5 * np.abs(edge[0] * other[1] - edge[1] * other[0]).sum()
+    assert area == pytest.approx(1.0, abs=1e-6)
+    assert z == pytest.approx(1.0, abs=1e-9)
+
+
+def test_drawing_refuses_the_wrong_dimension():
+    line, square = Basis(MeshLine(), ElementLineP1()), Basis(MeshTri(), ElementTriP1())
+    _, axes = axes_of()
+    with pytest.raises(InputError, match="dimension 2"):
+        draw_line(axes, square, np.zeros(square.N))
+    with pytest.raises(InputError, match="dimension 1"):
+        triangulated(line, np.zeros(line.N))
+
+
+def test_parts_of_a_radius_add_up(result):
+    for outcome in result.outcomes:
+        for verdict in outcome.verdicts:
+            for certificate in (verdict.selection.baseline, verdict.selection.learned):
+                parts = radius_parts(certificate, verdict.selection.rule["weights"])
+                assert min(parts.values()) >= -1e-12 * certificate.radius.value
+                assert sum(parts.values()) == pytest.approx(certificate.radius.value, rel=1e-12)
+                assert parts["other"] <= 1e-6 * certificate.radius.value
+    unfinished = result.outcomes[0].verdicts[2].selection
+    parts = radius_parts(unfinished.learned, unfinished.rule["weights"])
+    assert parts["pde"] > 0.9 * unfinished.learned.radius.value
+
+
+@pytest.mark.parametrize("name", ["poisson", "tomography"])
+def test_plot_selection(result, name, tmp_path):
+    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
+    verdict = outcome.verdicts[-1]
+    path = plot_selection(
+        verdict.selection,
+        outcome.scenario.problem,
+        tmp_path / "new" / "selection.png",
+        truth=outcome.scenario.true_field,
+        baseline=outcome.baseline,
+        learned=verdict.candidate,
+    )
+    assert imread(path).shape[1] > 1000
+    assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
+    bare = plot_selection(verdict.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
+    assert bare.exists()
+
+
+def test_plot_selection_without_certificates(result, tmp_path):
+    outcome = result.outcomes[0]
+    selection = replace(outcome.verdicts[0].selection, baseline=None, learned=None)
+    assert plot_selection(selection, outcome.scenario.problem, tmp_path / "none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "text"),
+    [(0.19, 4, "0.1900"), (9044.2, 4, "9044"), (99546.4, 4, "99,546"), (None, 4, "-"), (1.0, 4, "1.000")],
+)
+def test_digits(value, count, text):
+    assert digits(value, count) == text
+
+
+def test_templates_escape_and_refuse_what_is_missing():
+    from jinja2 import UndefinedError
+
+    with pytest.raises(UndefinedError):
+        render("validation.html")
