@@ -103,7 +103,7 @@ class HeatInitial(LinearProblem):
     def check_state(self, state: Any) -> Array:
         """States at the observation times (a vector if there is one time), or a trajectory from t = 0."""
         array = real_array(state, "state")
-        n, t, s = self.basis.N, len(self.times), self.steps + 1
+        n, t, s = int(self.basis.N), len(self.times), self.steps + 1
         allowed = [(n, t)] + ([(n,)] if t == 1 else []) + ([(n, s)] if self.scheme != "exact" else [])
         if array.shape not in allowed:
             raise InputError(f"state has shape {array.shape}; expected {' or '.join(map(str, allowed))}")
