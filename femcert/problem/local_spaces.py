@@ -90,7 +90,7 @@ class CoarseSpace(ParameterSpace):
     ----------
     nested
         Whether every fine element lies in one coarse element and the coarse functions are represented exactly
-        (bilinear ones are not on triangles). If not, the class is that of the interpolants.
+        (P1 on triangles does not hold bilinear ones). If not, the class is that of the interpolants.
     """
 
     def __init__(self, basis: Basis, coarse_mesh: Any, *, degree: int = 1, inner: str = "l2") -> None:

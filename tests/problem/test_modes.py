@@ -1,0 +1,175 @@
+"""Sines, cosines and eigenmodes: unit norms, order, and eigenvalues from above at known rates."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from problem_helpers import ELEMENTS, MESHES, fitted_order, unit_basis
+from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2, MeshLine, MeshTri
+
+import femcert as fc
+
+
+@pytest.mark.parametrize("inner", ["l2", "euclidean"])
+@pytest.mark.parametrize("space", [fc.SineSpace, fc.CosineSpace, fc.EigenmodeSpace])
+@pytest.mark.parametrize("name", ["line P1", "triangle P2", "distorted quad Q1"])
+def test_unit_norms(name, space, inner):
+    found = space(unit_basis(name, 6), 4, inner=inner)
+    assert found.dimension == 4
+    assert [found.norm(column) for column in found.matrix.T] == pytest.approx([1.0] * 4, rel=1e-12)
+
+
+def test_sines_and_cosines_are_what_they_say():
+    basis = unit_basis("line P1", 50)
+    x = basis.doflocs[0]
+    sines, cosines = fc.SineSpace(basis, 3), fc.CosineSpace(basis, 3)
+    for j in range(3):
+        sine, cosine = np.sin((j + 1) * np.pi * x), np.cos(j * np.pi * x)
+        assert np.allclose(sines.matrix[:, j], sine / sines.norm(sine), atol=1e-12)
+        assert np.allclose(cosines.matrix[:, j], cosine / cosines.norm(cosine), atol=1e-12)
+    # In L2 of the interval the norm of sin(j pi x) tends to 1/sqrt(2); Euclidean it is sqrt(n/2) exactly.
+    assert sines.matrix[:, 0].max() == pytest.approx(np.sqrt(2.0), rel=1e-3)
+    euclidean = fc.SineSpace(basis, 3, inner="euclidean")
+    assert euclidean.matrix[:, 0].max() == pytest.approx(np.sqrt(2.0 / 50), rel=1e-12)
+
+
+def test_frequencies_in_order():
+    basis = unit_basis("triangle P1", 12)
+    sines = fc.SineSpace(basis, 6).frequencies.T.tolist()
+    assert sines == [[1, 1], [1, 2], [2, 1], [2, 2], [1, 3], [3, 1]]
+    assert fc.CosineSpace(basis, 4).frequencies.T.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert fc.SineSpace(basis, (2, 3)).frequencies.T.tolist() == [[1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]
+    for k in (1, 7, 40):
+        squares = np.sum(fc.SineSpace(basis, k).frequencies ** 2, axis=0)
+        grid = np.add.outer(np.arange(1, 50) ** 2, np.arange(1, 50) ** 2).ravel()
+        assert np.array_equal(squares, np.sort(grid)[:k])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_frequencies_do_not_depend_on_the_unit_of_length(scale):
+    nodes = np.linspace(0.0, scale, 9)
+    square = Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1())
+    assert fc.SineSpace(square, 4).frequencies.T.tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]
+    # 8 by 1: along the long side eight frequencies fit below the second across.
+    strip = Basis(MeshTri.init_tensor(8 * nodes, nodes), ElementTriP1())
+    assert fc.SineSpace(strip, 5).frequencies.T.tolist() == [[j, 1] for j in range(1, 6)]
+
+
+def test_box():
+    basis = unit_basis("line P1", 20)
+    x = basis.doflocs[0]
+    found = fc.SineSpace(basis, 1, box=[[-1.0, 1.0]]).matrix[:, 0]
+    expected = np.sin(0.5 * np.pi * (x + 1.0))
+    assert np.allclose(found / found.max(), expected / expected.max(), atol=1e-12)
+    with pytest.raises(fc.InputError, match=r"box is \[\[1\.0, 0\.0\]\]; expected 1 pairs"):
+        fc.SineSpace(basis, 1, box=[[1.0, 0.0]])
+    with pytest.raises(fc.InputError, match="expected 1 pairs"):
+        fc.SineSpace(basis, 1, box=[[0.0, 1.0], [0.0, 1.0]])
+
+
+def test_modes_that_the_mesh_does_not_carry():
+    basis = unit_basis("line P1", 8)
+    fc.SineSpace(basis, 7).project(np.ones(9))
+    with pytest.raises(fc.InputError, match="mode 8 vanishes at all nodes; refine the mesh or take fewer modes"):
+        fc.SineSpace(basis, 8)
+    with pytest.raises(fc.InputError, match="dimension 12 on 9 dofs"):
+        fc.CosineSpace(basis, 12)
+    with pytest.raises(fc.InputError, match="k is 8, but the mesh has 7 free dofs"):
+        fc.EigenmodeSpace(basis, 8)
+    fc.CosineSpace(basis, 9).project(np.ones(9))
+
+
+@pytest.mark.parametrize("space", [fc.SineSpace, fc.CosineSpace, fc.EigenmodeSpace])
+def test_bad_counts(space):
+    basis = unit_basis("triangle P1", 4)
+    for k in (0, -1, 2.0, "two", True):
+        with pytest.raises(fc.InputError, match=r"k is .*; expected a whole number of at least 1"):
+            space(basis, k)
+    if space is not fc.EigenmodeSpace:
+        with pytest.raises(fc.InputError, match=r"k is \(2, 2, 2\); expected 2 numbers or one"):
+            space(basis, (2, 2, 2))
+
+
+@pytest.mark.parametrize("boundary", ["dirichlet", "neumann"])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_eigenvalues_of_the_unit_square(name, boundary):
+    """pi² (i² + j²) from above, at twice the order of the element."""
+    kind, _, p = ELEMENTS[name]
+    low = 1 if boundary == "dirichlet" else 0
+    squares = np.arange(low, 9) ** 2
+    exact = np.pi**2 * np.sort(squares if kind == "line" else np.add.outer(squares, squares).ravel())[:4]
+    sizes, found = np.array([8, 12, 18]), []
+    for n in sizes:
+        space = fc.EigenmodeSpace(unit_basis(name, n), 4, boundary=boundary)
+        assert np.all(np.diff(space.eigenvalues) >= 0.0)
+        assert np.all(space.eigenvalues >= exact - 1e-9)
+        found.append(space.eigenvalues - exact)
+    for gap in np.array(found).T[1:]:
+        assert fitted_order(1.0 / sizes, gap) == pytest.approx(2 * p, abs=0.35)
+    if boundary == "neumann":
+        assert abs(found[-1][0]) < 1e-9
+
+
+def test_eigenmodes_are_orthonormal_and_solve_the_eigenproblem():
+    basis = unit_basis("triangle P2", 6)
+    space = fc.EigenmodeSpace(basis, 6)
+    V, K, M = space.matrix, space.form("h1-seminorm"), space.form("l2")
+    assert np.allclose(V.T @ M @ V, np.eye(6), atol=1e-10)
+    assert np.allclose(V.T @ K @ V, np.diag(space.eigenvalues), atol=1e-8)
+    edge = basis.get_dofs(facets=basis.mesh.boundary_facets()).flatten()
+    assert np.all(V[edge] == 0.0)
+    # The first mode has one sign, and it is positive.
+    assert V[:, 0].min() >= -1e-12
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_constant_mode_of_a_neumann_problem(k):
+    for basis in (unit_basis("triangle P1", 4), unit_basis("triangle P1", 20)):  # dense, and shift-invert
+        space = fc.EigenmodeSpace(basis, k, boundary="neumann")
+        assert np.allclose(space.matrix[:, 0], 1.0, atol=1e-8)
+        assert abs(space.eigenvalues[0]) < 1e-8
+
+
+def test_l_shape():
+    """The first eigenvalue of the L-shape of side 2, 9.6397238..., from above."""
+    mesh = fc.load_mesh(MESHES / "l_shape.msh")
+    exact = 9.6397238440219 * (2.0 / np.ptp(mesh.p[0])) ** 2
+    found = [fc.EigenmodeSpace(Basis(mesh, element), 3).eigenvalues[0] for element in (ElementTriP1(), ElementTriP2())]
+    assert exact < found[1] < found[0] < 1.03 * exact
+    assert found[1] < 1.005 * exact
+
+
+def test_disc():
+    """Bessel zeros: j01² = 5.7832, j11² = 14.682 twice; the polygon inside the disc has larger ones."""
+    basis = Basis(MeshTri.init_circle(5), ElementTriP2())
+    values = fc.EigenmodeSpace(basis, 3).eigenvalues
+    exact = np.array([2.404825557695773, 3.831705970207512, 3.831705970207512]) ** 2
+    assert np.all(values > exact)
+    assert values == pytest.approx(exact, rel=5e-3)
+
+
+SCRIPT = """
+import numpy as np, femcert as fc
+from skfem import Basis, ElementTriP1, MeshTri
+nodes = np.linspace(0, 1, 13)
+space = fc.EigenmodeSpace(Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1()), 6)
+print(space.matrix.tobytes().hex()[:4000], space.eigenvalues.tobytes().hex())
+"""
+
+
+def test_deterministic_across_runs():
+    """Also for the double eigenvalues of the square, whose basis is not unique."""
+    run = [subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True).stdout for _ in range(2)]
+    assert len(run[0]) > 1000
+    assert run[0] == run[1]
+
+
+def test_bad_boundary():
+    basis = Basis(MeshLine(np.linspace(0, 1, 5)), ElementLineP1())
+    with pytest.raises(fc.InputError, match="boundary is 'robin'; expected 'dirichlet' or 'neumann'"):
+        fc.EigenmodeSpace(basis, 1, boundary="robin")
+    with pytest.raises(fc.InputError, match="inner is 'max'"):
+        fc.EigenmodeSpace(basis, 1, inner="max")
+    with pytest.raises(fc.InputError, match="inner is 'max'"):
+        fc.SineSpace(basis, 1, inner="max")

@@ -1,0 +1,185 @@
+"""Parameter spaces: orthogonal projection, norms, balls and distances, as properties of every kind of space."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_helpers import unit_basis, unit_mesh
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+import femcert as fc
+from femcert.problem.space import ParameterSpace
+
+
+@cache
+def space_of(kind, inner):
+    basis = unit_basis("triangle P2", 4)
+    line = unit_basis("line P1", 9)
+    makers = {
+        "sine": lambda: fc.SineSpace(basis, 5, inner=inner),
+        "cosine": lambda: fc.CosineSpace(line, 4, inner=inner),
+        "eigenmodes": lambda: fc.EigenmodeSpace(basis, 4, inner=inner),
+        "regions": lambda: fc.RegionSpace(basis, [np.arange(5), np.arange(9, 20)], inner=inner),
+        "coarse": lambda: fc.CoarseSpace(basis, unit_mesh("triangle", 2), inner=inner),
+        "coarse constants": lambda: fc.CoarseSpace(basis, unit_mesh("triangle", 2), degree=0, inner=inner),
+        "functions": lambda: fc.FunctionSpace(basis, [lambda x: x[0], lambda x: np.exp(x[1])], inner=inner),
+        "full": lambda: fc.FullSpace(basis, inner=inner),
+    }
+    return makers[kind]()
+
+
+kinds = st.sampled_from(
+    ["sine", "cosine", "eigenmodes", "regions", "coarse", "coarse constants", "functions", "full"]
+)
+inners = st.sampled_from(["l2", "euclidean"])
+seeds = st.integers(0, 2**32 - 1)
+some = settings(deadline=None, max_examples=40)
+
+
+@some
+@given(kinds, inners, seeds)
+def test_projection_is_orthogonal(kind, inner, seed):
+    space = space_of(kind, inner)
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal(space.basis.N)
+    c, remainder = space.project(q)
+    assert np.allclose(space.field(c) + remainder, q, atol=1e-12)
+    assert np.abs(space.matrix.T @ (space.weight @ remainder)).max() < 1e-11 * space.norm(q)
+    # Pythagoras, and idempotence.
+    assert space.norm(q) ** 2 == pytest.approx(space.norm(space.field(c)) ** 2 + space.norm(remainder) ** 2, rel=1e-11)
+    again, nothing = space.project(space.field(c))
+    assert np.allclose(again, c, rtol=0, atol=1e-10 * np.abs(c).max())
+    assert space.norm(nothing) < 1e-11 * space.norm(q)
+    assert space.distance(q) == pytest.approx(space.norm(remainder), rel=1e-12)
+    # No other member of the class is nearer.
+    other = space.field(c + rng.standard_normal(len(c)))
+    assert space.norm(q - other) >= space.norm(remainder) * (1 - 1e-12)
+
+
+@some
+@given(kinds, inners, seeds)
+def test_gram_matrix(kind, inner, seed):
+    space = space_of(kind, inner)
+    rng = np.random.default_rng(seed)
+    c, d = rng.standard_normal((2, space.dimension))
+    assert c @ (space.gram @ d) == pytest.approx(space.field(c) @ (space.weight @ space.field(d)), rel=1e-9, abs=1e-12)
+    assert np.linalg.norm(space.root @ c) == pytest.approx(space.norm(space.field(c)), rel=1e-11)
+    assert np.allclose(space.gram @ space.solve_gram(c), c, rtol=0, atol=1e-10 * np.linalg.norm(c))
+    columns = rng.standard_normal((space.dimension, 3))
+    assert np.allclose(space.gram @ space.solve_gram(columns), columns, rtol=0, atol=1e-10 * np.linalg.norm(columns))
+
+
+@some
+@given(st.sampled_from(["sine", "cosine", "eigenmodes", "coarse", "functions"]), inners, seeds, st.floats(0.01, 10.0))
+def test_ball(kind, inner, seed, radius):
+    plain = space_of(kind, inner)
+    q = np.random.default_rng(seed).standard_normal(plain.basis.N)
+    for norm in ("l2", "h1", "h1-seminorm"):
+        space = plain.within_ball(radius, norm=norm)
+        assert plain.ball is None
+        assert (space.ball.radius, space.ball.norm) == (radius, norm)
+        assert type(space) is type(plain)
+        c, remainder = space.project(q)
+        inside = space.field(c)
+        size = np.sqrt(inside @ (space.form(norm) @ inside))
+        # The witness of the bound: shrunk into the ball it is a member, and no farther than the bound says.
+        member = inside * min(1.0, radius / size)
+        assert member @ (space.form(norm) @ member) <= radius**2 * (1 + 1e-12)
+        assert space.norm(q - member) <= space.distance(q) * (1 + 1e-12)
+        assert space.distance(q) >= plain.distance(q) * (1 - 1e-12)
+        if size <= radius:
+            assert space.distance(q) == pytest.approx(space.norm(remainder), rel=1e-12)
+
+
+def test_distance_to_an_l2_ball_is_an_upper_bound_of_the_minimum():
+    space = space_of("functions", "l2").within_ball(0.5, norm="l2")
+    q = 3.0 * space.field([1.0, -1.0]) + 0.1 * np.sin(9 * space.basis.doflocs[0])
+    best = minimize(
+        lambda c: space.norm(q - space.field(c)) ** 2,
+        [0.1, 0.1],
+        constraints={"type": "ineq", "fun": lambda c: 0.25 - space.norm(space.field(c)) ** 2},
+    )
+    truth = np.sqrt(best.fun)
+    assert truth * (1 - 1e-6) <= space.distance(q) <= 1.5 * truth
+
+
+def test_forms_of_norms():
+    basis = unit_basis("quad Q2", 3)
+    space = fc.FullSpace(basis)
+    x = basis.doflocs
+    q = x[0] ** 2 * x[1]
+    # Over the unit square: int x^4 y^2 = 1/15; int (2xy)² + x^4 = 4/9 + 1/5.
+    assert q @ space.form("l2") @ q == pytest.approx(1 / 15)
+    assert q @ space.form("h1-seminorm") @ q == pytest.approx(4 / 9 + 1 / 5)
+    assert q @ space.form("h1") @ q == pytest.approx(1 / 15 + 4 / 9 + 1 / 5)
+    assert space.norm(q) == pytest.approx(np.sqrt(1 / 15))
+    assert fc.FullSpace(basis, inner="euclidean").norm(q) == pytest.approx(np.linalg.norm(q))
+
+
+def test_full_space():
+    basis = unit_basis("triangle P1", 3)
+    space = fc.FullSpace(basis)
+    q = np.arange(basis.N, dtype=float)
+    assert space.dimension == basis.N
+    assert np.array_equal(space.field(q), q)
+    c, remainder = space.project(q)
+    assert np.array_equal(c, q)
+    assert not remainder.any()
+    c[0] = 99.0
+    assert q[0] == 0.0
+
+
+def test_matrices_are_read_only():
+    dense, sparse = space_of("sine", "l2").matrix, space_of("coarse", "l2").matrix
+    with pytest.raises(ValueError, match="read-only"):
+        dense[0, 0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        sparse.data[0] = 1.0
+
+
+def test_dependent_columns():
+    basis = unit_basis("triangle P1", 3)
+    q = np.ones(basis.N)
+    with pytest.raises(fc.InputError, match="columns of the parameter space are linearly dependent"):
+        fc.FunctionSpace(basis, [lambda x: x[0], lambda x: 2 * x[0]]).project(q)
+    with pytest.raises(fc.InputError, match="linearly dependent to rounding"):
+        fc.FunctionSpace(basis, [lambda x: x[0], lambda x: x[0] + 1e-8 * x[1]]).project(q)
+    with pytest.raises(fc.InputError, match="column 1 of the parameter space is zero"):
+        fc.FunctionSpace(basis, [lambda x: x[0], lambda x: 0.0]).project(q)
+    twice = csr_matrix(np.repeat(np.eye(basis.N)[:, :1], 2, axis=1))
+    with pytest.raises(fc.InputError, match="columns of the parameter space are linearly dependent"):
+        ParameterSpace(basis, twice).project(q)
+    # A bad scale alone is no dependence.
+    scaled = fc.FunctionSpace(basis, [lambda x: 1e-12 * x[0], lambda x: 1e12 * x[1]])
+    assert scaled.project(basis.doflocs[0] + basis.doflocs[1])[0] == pytest.approx([1e12, 1e-12], rel=1e-6)
+
+
+def test_bad_input():
+    basis = unit_basis("triangle P1", 3)
+    space = fc.FullSpace(basis)
+    with pytest.raises(fc.InputError, match="inner is 'h1'; expected one of l2, euclidean"):
+        fc.FullSpace(basis, inner="h1")
+    with pytest.raises(fc.InputError, match=r"coefficients has shape \(3,\); expected \(16,\)"):
+        space.field([1.0, 2.0, 3.0])
+    with pytest.raises(fc.InputError, match="coefficients has 16 NaN"):
+        space.field(np.full(16, np.nan))
+    with pytest.raises(fc.InputError, match=r"field has shape \(3,\); expected \(16,\)"):
+        space.project([1.0, 2.0, 3.0])
+    with pytest.raises(fc.InputError, match=r"field has shape \(\); expected \(16,\)"):
+        space.norm(1.0)
+    with pytest.raises(fc.InputError, match="norm is 'tv'; expected one of l2, h1, h1-seminorm"):
+        space.within_ball(1.0, norm="tv")
+    with pytest.raises(fc.InputError, match=r"radius is 0\.0; expected more than 0"):
+        space.within_ball(0.0)
+    with pytest.raises(fc.InputError, match="piecewise constants have no h1 norm"):
+        fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0)
+    assert fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0, norm="l2").ball.norm == "l2"
+    with pytest.raises(fc.InputError, match="a space of dimension 17 on 16 dofs; expected 1 to 16"):
+        ParameterSpace(basis, np.ones((16, 17)))
+    with pytest.raises(fc.InputError, match="a space of dimension 0 on 16 dofs"):
+        ParameterSpace(basis, np.ones((16, 0)))
+    with pytest.raises(fc.InputError, match="basis is a NoneType"):
+        fc.FullSpace(None)
