@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,8 @@ def no_harm(
     margin = number(tolerance, "tolerance", least=0.0)
     if time_limit is not None:
         number(time_limit, "time_limit", above=0.0)
+    # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
+    rule = copy.copy(rule)
     record = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
 
     safe = _baseline(problem, data, baseline)

@@ -1,0 +1,260 @@
+"""The stochastic radius: envelope, uniform points, Hoeffding by hand, coverage."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+
+import femcert as fc
+from femcert.certificate.stochastic import envelope, hoeffding, uniform_points
+from femcert.residual.strong import strong_field
+
+ELEMENTS = {
+    "line P1": (MeshLine, ElementLineP1),
+    "line P2": (MeshLine, ElementLineP2),
+    "tri P1": (MeshTri, ElementTriP1),
+    "tri P2": (MeshTri, ElementTriP2),
+    "quad Q1": (MeshQuad, ElementQuad1),
+    "quad Q2": (MeshQuad, ElementQuad2),
+}
+
+
+@BilinearForm
+def mass(u, v, w):
+    return u * v
+
+
+def skewed_quads(level=2):
+    """Quadrilaterals that are no parallelograms."""
+    mesh = MeshQuad().refined(level)
+    x, y = mesh.p
+    return MeshQuad(np.array([x + 0.35 * x * y * y, y + 0.5 * x * x * (1.0 - 0.5 * y)]), mesh.t)
+
+
+def uneven_line():
+    return MeshLine(np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
+
+
+def uneven_triangles():
+    mesh = MeshTri().refined(2)
+    return MeshTri(np.array([mesh.p[0] ** 2 + 0.1 * mesh.p[0], mesh.p[1] + 0.3 * mesh.p[0]]), mesh.t)
+
+
+def problem_on(name, level=2):
+    mesh, element = ELEMENTS[name]
+    basis = Basis(mesh().refined(level), element())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (6, basis.mesh.dim()))
+    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, points))
+
+
+def reference_grid(dim, triangle, n=60):
+    s = np.linspace(0.0, 1.0, n + 1)
+    if dim == 1:
+        return s[None]
+    X = np.array(np.meshgrid(s, s)).reshape(2, -1)
+    return X[:, X.sum(axis=0) <= 1.0 + 1e-12] if triangle else X
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_the_envelope_is_a_bound_and_is_attained(name):
+    problem = problem_on(name)
+    basis = problem.basis
+    X = reference_grid(basis.mesh.dim(), "tri" in name)
+    shapes = np.array([basis.elem.lbasis(X, i)[0] for i in range(len(basis.element_dofs))])
+    for seed in range(20):
+        values = np.random.default_rng(seed).choice([-1.0, 1.0], size=basis.N)
+        values *= np.random.default_rng(seed).uniform(0.5, 1.0, size=basis.N) ** (seed % 2)
+        largest = np.abs(np.einsum("ie,ix->ex", values[basis.element_dofs], shapes)).max()
+        assert largest <= envelope(problem, values[:, None]) * (1.0 + 1e-12)
+    # The worst signs on one element: nothing smaller would do.
+    sums = np.abs(shapes).sum(axis=0)
+    worst = np.argmax(sums)
+    values = np.zeros(basis.N)
+    values[basis.element_dofs[:, 0]] = np.sign(shapes[:, worst])
+    reached = np.abs(values[basis.element_dofs[:, 0]] @ shapes).max()
+    assert reached == pytest.approx(sums.max())
+    # The maximum over the grid of 60 x 60 is the true one: the constants are those of the closed forms.
+    assert envelope(problem, values[:, None]) == pytest.approx(reached, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "mesh", [uneven_line(), uneven_triangles(), skewed_quads(), MeshTri().refined(2), MeshQuad().refined(1)]
+)
+def test_points_are_uniform(mesh):
+    count = 40_000
+    points, cells = uniform_points(mesh, count, np.random.default_rng(0))
+    assert points.shape == (mesh.dim(), count)
+    basis = Basis(mesh, {2: ElementLineP1, 3: ElementTriP1, 4: ElementQuad1}[len(mesh.t)]())
+    areas = basis.dx.sum(axis=1)
+    expected = count * areas / areas.sum()
+    seen = np.bincount(cells, minlength=mesh.nelements)
+    assert chisquare(seen, expected).pvalue > 1e-4
+    # Each point lies in the cell it claims.
+    local = basis.mapping.invF(points[:, :, None], tind=cells)
+    assert local.min() > -1e-9
+    assert local.max() < 1.0 + 1e-9
+    # And uniform inside the cells: first and second moments of the whole domain.
+    x = np.asarray(basis.global_coordinates())
+    for power in (1, 2, 3):
+        exact = (x**power * basis.dx).sum(axis=(1, 2)) / areas.sum()
+        spread = np.std(points**power, axis=1) / np.sqrt(count)
+        assert np.all(np.abs((points**power).mean(axis=1) - exact) < 4.5 * spread + 1e-9)
+
+
+def test_points_are_uniform_inside_one_quadrilateral():
+    # No parallelogram: the image of uniform reference points would crowd at the short side.
+    mesh = MeshQuad(np.array([[0.0, 1.0, 0.6, 0.4], [0.0, 0.0, 1.0, 1.0]]), np.array([[0], [1], [2], [3]]))
+    points, cells = uniform_points(mesh, 50_000, np.random.default_rng(1))
+    assert not cells.any()
+    # The width falls linearly from 1 to 0.2, so the share below y is (y - 0.4 y^2) / 0.6.
+    levels = np.linspace(0.0, 1.0, 11)
+    share = np.diff((levels - 0.4 * levels**2) / 0.6)
+    assert chisquare(np.histogram(points[1], levels)[0], 50_000 * share).pvalue > 1e-4
+
+
+def test_hoeffding_by_hand():
+    squares = np.array([0.0, 1.0, 0.5, 0.5])
+    assert hoeffding(squares, 2.0, 0.05) == pytest.approx(0.5 + 2.0 * np.sqrt(np.log(20.0) / 8.0), rel=1e-14)
+    assert hoeffding(squares, 0.0, 0.05) == 0.5
+
+
+@pytest.mark.parametrize("zeta", [0.0, 1.0, -0.1, 1.5, np.nan, "small", None])
+def test_zeta_is_a_probability(zeta):
+    with pytest.raises(fc.InputError, match="zeta"):
+        fc.StochasticRadius(zeta=zeta)
+    with pytest.raises(fc.InputError, match="zeta"):
+        hoeffding(np.ones(3), 1.0, zeta)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"points": 0}, "points is 0; expected a whole number of at least 1"),
+        ({"points": 10.0}, "points is 10.0"),
+        ({"points": True}, "points is True"),
+        ({"seed": -1}, "seed is -1; expected a whole number of at least 0"),
+        ({"seed": None}, "seed is None"),
+        ({"bound": "bernstein"}, "bound is 'bernstein'; expected 'hoeffding'"),
+    ],
+)
+def test_bad_options(options, match):
+    with pytest.raises(fc.InputError, match=match):
+        fc.StochasticRadius(**options)
+
+
+def spoiled(problem, seed):
+    rng = np.random.default_rng(seed)
+    q = problem.parameters.field(rng.standard_normal(problem.parameters.dimension))
+    u = problem.solve(q)
+    bump = np.zeros(u.shape)
+    bump[problem.free] = 0.01 * rng.standard_normal(bump[problem.free].shape)
+    return fc.Candidate(u + bump, q)
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_the_radius_by_hand(name):
+    problem = problem_on(name)
+    candidate = spoiled(problem, 0)
+    data = fc.Data(np.linspace(0.0, 1.0, 6), 0.05)
+    rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
+    found = fc.certify(problem, data, candidate, rule)
+    # Points and columns as documented: drawn from the seed, one stream.
+    field = np.zeros(problem.basis.N)
+    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
+    points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(5))
+    sampled = problem.basis.probes(points) @ field
+    B = {"line P2": 1.25, "tri P2": 5 / 3, "quad Q2": 1.5625}.get(name, 1.0) * np.abs(field).max()
+    pde = np.sqrt(np.mean(sampled**2) + B**2 * np.sqrt(np.log(10.0) / 128.0))
+    assert found.residuals.pde.value == pytest.approx(pde, rel=1e-9)
+    assert found.residuals.pde.side == "upper"
+    assert "64 random points" in found.residuals.pde.source
+    parts = found.residuals
+    assert found.total == pytest.approx(parts.data.value + pde + parts.bc.value, rel=1e-9)
+    expected = found.stability.constant.value * (found.total + 0.05)
+    assert found.radius.value == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_it_covers_the_population_residual(name):
+    problem = problem_on(name)
+    candidate = spoiled(problem, 1)
+    field = np.zeros(problem.basis.N)
+    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
+    M = mass.assemble(problem.basis)
+    population = np.sqrt(field @ M @ field / M.sum())
+    zeta, draws = 0.2, 200
+    values = [
+        fc.StochasticRadius(points=8, zeta=zeta, seed=seed).physics(problem, candidate, None).value
+        for seed in range(draws)
+    ]
+    assert np.mean(np.array(values) >= population) >= 1.0 - zeta
+    # With many points it is not far above.
+    close = fc.StochasticRadius(points=200_000, zeta=zeta, seed=0).physics(problem, candidate, None).value
+    assert population <= close <= 1.1 * population
+    # The mean of the squares is not biased: the samples have the population's mean.
+    top = envelope(problem, field[:, None]) ** 2 * np.sqrt(np.log(1.0 / zeta) / 16.0)
+    squares = np.array(values) ** 2 - top
+    assert abs(squares.mean() - population**2) < 4.5 * squares.std() / np.sqrt(draws)
+
+
+def test_it_covers_all_times_of_a_heat_problem():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 11)), ElementLineP1())
+    problem = fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.2, 0.5, 0.7]), times=0.1, steps=4
+    )
+    rng = np.random.default_rng(0)
+    q = problem.parameters.field([1.0, 1.0])
+    u = problem.trajectory(q)
+    u[problem.free, 3] += 0.1 * rng.standard_normal(len(problem.free))
+    candidate = fc.Candidate(u, q)
+    field = np.zeros((basis.N, 4))
+    field[problem.free] = strong_field(problem, u, q)
+    M = mass.assemble(basis)
+    population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
+    values = [
+        fc.StochasticRadius(points=20, zeta=0.2, seed=s).physics(problem, candidate, None).value for s in range(100)
+    ]
+    assert np.mean(np.array(values) >= population) >= 0.8
+    close = fc.StochasticRadius(points=300_000, seed=0).physics(problem, candidate, None).value
+    assert population <= close <= 1.1 * population
+
+
+def test_deterministic_by_seed():
+    problem = problem_on("tri P1")
+    candidate = spoiled(problem, 2)
+    data = fc.Data(np.zeros(6), 0.1)
+    radii = [fc.certify(problem, data, candidate, fc.StochasticRadius(seed=s)).radius.value for s in (7, 7, 8)]
+    assert radii[0] == radii[1] != radii[2]
+
+
+def test_more_points_and_more_risk_shrink_the_bound():
+    problem = problem_on("tri P1")
+    candidate = spoiled(problem, 3)
+
+    def value(**options):
+        return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+
+    assert value(points=10_000) < value(points=1000) < value(points=50)
+    assert value(zeta=0.5) < value(zeta=0.05) < value(zeta=1e-6)
+
+
+def test_tomography_has_no_physics_to_sample():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    problem = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 3), angles=[0.0, 60.0, 120.0], bins=4)
+    data = problem.simulate(problem.parameters.field([1.0, 0.5, 0.2]), noise=0.01)
+    baseline = fc.Tikhonov(weight=1e-3)(problem, data)
+    found = fc.certify(problem, data, baseline, fc.StochasticRadius())
+    assert found.residuals.pde.value < 1e-9
+    assert found.radius.side == "upper"

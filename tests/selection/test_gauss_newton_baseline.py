@@ -1,0 +1,154 @@
+"""Gauss-Newton: recovery, bounds, references, and agreement with finite-difference least squares."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+
+import femcert as fc
+
+
+def line(k=3, m=12, **options):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 31)), ElementLineP1())
+    return fc.EllipticCoefficient(
+        basis,
+        parameters=fc.SineSpace(basis, k),
+        sensors=fc.PointSensors(basis, np.linspace(0.05, 0.95, m)),
+        source=1.0,
+        **options,
+    )
+
+
+def plane():
+    mesh = MeshTri().refined(3)
+    basis = Basis(mesh, ElementTriP1())
+    left = mesh.p[0, mesh.t].mean(axis=0) < 0.5
+    halves = [np.flatnonzero(left), np.flatnonzero(~left)]
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (8, 2))
+    return fc.EllipticCoefficient(
+        basis, parameters=fc.RegionSpace(basis, halves), sensors=fc.PointSensors(basis, points), source=1.0,
+        transform="identity",
+    )  # fmt: skip
+
+
+def test_it_recovers_the_truth_without_noise():
+    problem = line()
+    truth = np.array([0.5, -0.3, 0.2])
+    data = problem.simulate(problem.parameters.field(truth))
+    found = fc.GaussNewton(weight=1e-14)(problem, data)
+    c, _ = problem.parameters.project(found.parameter)
+    np.testing.assert_allclose(c, truth, atol=1e-6)
+    np.testing.assert_allclose(problem.observe(found.state), data.values, atol=1e-9)
+    assert found.optimality < 1e-9
+    assert found.name == "baseline"
+
+
+def test_it_recovers_conductivities_of_regions():
+    problem = plane()
+    data = problem.simulate(problem.parameters.field([2.0, 0.7]))
+    found = fc.GaussNewton(weight=1e-13, start=[1.0, 1.0])(problem, data)
+    np.testing.assert_allclose(problem.parameters.project(found.parameter)[0], [2.0, 0.7], rtol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bounds", [None, (-0.1, 0.25)])
+@pytest.mark.parametrize("reference", [None, [0.2, 0.1, -0.1]])
+def test_against_finite_difference_least_squares(weighted, bounds, reference):
+    problem = line()
+    data = problem.simulate(problem.parameters.field([0.5, -0.3, 0.2]), noise=0.02, seed=1)
+    if weighted:
+        data = fc.Data(data.values, data.noise_level, np.linspace(0.5, 2.0, 12))
+    weight = 1e-4
+    found = fc.GaussNewton(weight=weight, bounds=bounds, reference=reference)(problem, data)
+    centre = np.zeros(3) if reference is None else np.array(reference)
+    variance = np.linspace(0.5, 2.0, 12) if weighted else np.ones(12)
+    G = problem.parameters.gram
+
+    def residuals(c):
+        misfit = problem.observe(problem.solve(problem.parameters.field(c))) - data.values
+        return np.concatenate([misfit / np.sqrt(variance), np.sqrt(weight) * np.linalg.cholesky(G).T @ (c - centre)])
+
+    low, high = (-np.inf, np.inf) if bounds is None else bounds
+    expected = least_squares(
+        residuals, np.zeros(3), jac="3-point", bounds=(low, high), xtol=1e-14, ftol=1e-14, gtol=1e-14
+    )
+    c, _ = problem.parameters.project(found.parameter)
+    np.testing.assert_allclose(c, expected.x, atol=1e-5)
+    # And not by ignoring what it was told.
+    free = fc.GaussNewton(weight=weight)(problem, data)
+    if bounds is not None or reference is not None:
+        assert np.linalg.norm(free.parameter - found.parameter) > 1e-3
+
+
+def test_active_bounds_and_the_projected_gradient():
+    problem = line()
+    data = problem.simulate(problem.parameters.field([0.5, -0.3, 0.2]))
+    found = fc.GaussNewton(weight=1e-8, bounds=(-1.0, [0.1, 1.0, 1.0]))(problem, data)
+    c, _ = problem.parameters.project(found.parameter)
+    assert c[0] == pytest.approx(0.1, abs=1e-6)
+    assert c.max() <= 1.0
+    plain = fc.reduced_gradient_norm(problem, data, found.parameter, weight=1e-8)
+    assert plain > 1e-5
+    assert found.optimality < 1e-3 * plain
+
+
+def test_the_start_matters_only_for_the_way():
+    problem = line()
+    data = problem.simulate(problem.parameters.field([0.5, -0.3, 0.2]), noise=0.01)
+    first = fc.GaussNewton(weight=1e-5)(problem, data)
+    second = fc.GaussNewton(weight=1e-5, start=[0.3, 0.3, 0.3])(problem, data)
+    np.testing.assert_allclose(first.parameter, second.parameter, atol=1e-6)
+    # A start outside the bounds is moved inside.
+    bounded = fc.GaussNewton(weight=1e-5, start=[5.0, 0.0, 0.0], bounds=(-1.0, 1.0))(problem, data)
+    np.testing.assert_allclose(first.parameter, bounded.parameter, atol=1e-5)
+
+
+def test_the_optimality_is_the_gradient_norm_of_its_objective():
+    problem = line()
+    data = problem.simulate(problem.parameters.field([0.5, -0.3, 0.2]), noise=0.1)
+    # Stopped early by a loose tolerance, so that there is a gradient left to compare.
+    found = fc.GaussNewton(weight=1e-3, tolerance=1e-2)(problem, data)
+    expected = fc.reduced_gradient_norm(problem, data, found.parameter, weight=1e-3)
+    assert expected > 1e-12
+    assert found.optimality == pytest.approx(expected, rel=1e-6)
+
+
+def test_no_convergence_is_an_error():
+    problem = line()
+    data = problem.simulate(problem.parameters.field([1.5, -1.3, 0.8]))
+    with pytest.raises(fc.SolveError, match="did not converge in 2 evaluations"):
+        fc.GaussNewton(weight=1e-10, evaluations=2)(problem, data)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"weight": 0.0}, "weight is 0.0; expected more than 0"),
+        ({"weight": 1.0, "tolerance": 0.0}, "tolerance"),
+        ({"weight": 1.0, "evaluations": 0}, "evaluations is 0"),
+        ({"weight": 1.0, "bounds": [0.0, 1.0]}, r"expected a pair \(low, high\)"),
+        ({"weight": 1.0, "bounds": (1.0, 0.0)}, "expected low < high"),
+        ({"weight": 1.0, "bounds": (np.zeros(2), 1.0)}, r"low has shape \(2,\); expected a number or \(3,\)"),
+        ({"weight": 1.0, "bounds": (np.nan, 1.0)}, "no NaN"),
+        ({"weight": 1.0, "start": [0.0, 1.0]}, r"start has shape \(2,\); expected \(3,\)"),
+        ({"weight": 1.0, "reference": [np.nan, 0.0, 0.0]}, "reference has 1 NaN"),
+    ],
+)
+def test_bad_options(options, match):
+    problem = line()
+    with pytest.raises(fc.InputError, match=match):
+        fc.GaussNewton(**options)(problem, fc.Data(np.zeros(12), 0.1))
+
+
+def test_not_for_linear_problems_nor_huge_classes():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 11)), ElementLineP1())
+    sensors = fc.PointSensors(basis, [0.3, 0.6])
+    linear = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    with pytest.raises(fc.InputError, match="use Tikhonov"):
+        fc.GaussNewton(weight=1.0)(linear, fc.Data([0.0, 0.0], 0.1))
+    fine = Basis(MeshLine(np.linspace(0.0, 1.0, 2101)), ElementLineP1())
+    full = fc.EllipticCoefficient(
+        fine, parameters=fc.FullSpace(fine), sensors=fc.PointSensors(fine, [0.3, 0.6]), source=1.0
+    )
+    with pytest.raises(fc.InputError, match="at most 2000"):
+        fc.GaussNewton(weight=1.0)(full, fc.Data([0.0, 0.0], 0.1))
