@@ -131,7 +131,8 @@ class Selection:
             The file is not a femcert selection of a known schema.
         """
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+            text = Path(path).read_text(encoding="utf-8")
+            record = json.loads(text, parse_constant=_finite, parse_float=_finite)
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} cannot be read as JSON: {error}") from None
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
@@ -159,8 +160,11 @@ class Selection:
         )
 
 
-def _refuse_constant(name: str) -> float:
-    raise InputError(f"it holds {name}; expected finite numbers")
+def _finite(text: str) -> float:
+    value = float(text)
+    if not np.isfinite(value):
+        raise InputError(f"it holds {text}; expected finite numbers")
+    return value
 
 
 def _evidence(certificate: Certificate | None) -> dict[str, str]:

@@ -1,0 +1,351 @@
+"""A selection as a table, as HTML and as JSON."""
+
+import dataclasses
+import json
+import math
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+
+import femcert as fc
+from femcert.selection.selection import SCHEMA
+
+BASELINE = fc.Tikhonov(weight=1e-3)
+
+
+def source(k=3, m=6):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    return fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, k), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, m))
+    )
+
+
+def heat():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    return fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, [0.2, 0.4, 0.7]), times=[0.01, 0.02],
+        steps=4,
+    )  # fmt: skip
+
+
+def tomography():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    return fc.Tomography(basis, parameters=fc.CosineSpace(basis, 3), angles=[0.0, 60.0, 120.0], bins=4)
+
+
+def blind():
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    row = fc.PointSensors(basis, [[0.4, 0.4]]).matrix.toarray()
+    return fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.MatrixSensors(np.vstack([row, 2.0 * row]))
+    )
+
+
+def selection_of(problem, learned=None, rule=None, covariance=None):
+    k = problem.parameters.dimension
+    data = problem.simulate(problem.parameters.field(1.0 / np.arange(1, k + 1) / 3.0), noise=0.02, seed=1)
+    if covariance is not None:
+        data = fc.Data(data.values, data.noise_level, covariance)
+    if learned is None:
+        learned = fc.Candidate.from_coefficients(problem, np.full(k, 1.0 / 7.0), optimality=0.1)
+    return fc.no_harm(
+        problem, data, baseline=BASELINE, learned=learned, rule=rule or fc.OperationalRadius(pde=0.3, optimality=0.1)
+    )
+
+
+def raising(p, d):
+    raise ValueError("no <b>luck</b> & more")
+
+
+CASES = {
+    "rejected": lambda: selection_of(source()),
+    "accepted": lambda: selection_of(source(), learned=fc.Tikhonov(weight=1e-9)),
+    "weighted": lambda: selection_of(source(), covariance=np.linspace(0.1, 1.0, 6)),
+    "stochastic": lambda: selection_of(source(), rule=fc.StochasticRadius(points=40, zeta=0.1, seed=11)),
+    "given constant": lambda: selection_of(source(), rule=fc.ResidualRadius(stability=fc.stability(source()))),
+    "raised": lambda: selection_of(source(), learned=raising),
+    "blind": lambda: selection_of(blind()),
+    "heat": lambda: selection_of(heat()),
+    "tomography": lambda: selection_of(tomography()),
+    "single precision": lambda: selection_of(source(), learned=single),
+}
+
+
+def single(p, d):
+    best = fc.Tikhonov(weight=1e-9)(p, d)
+    return fc.Candidate(best.state.astype(np.float32), best.parameter.astype(np.float32), np.float32(1e-9))
+
+
+def identical(a, b):
+    return a is b is None or (a.dtype == b.dtype == np.float64 and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_round_trip_is_the_identity(case, tmp_path):
+    selection = CASES[case]()
+    path = tmp_path / "deep" / "selection.json"
+    selection.save(path)
+    again = fc.Selection.load(path)
+    assert again.to_dict() == selection.to_dict()
+    assert identical(again.parameter, selection.parameter)
+    assert identical(again.state, selection.state)
+    assert not again.parameter.flags.writeable
+    assert str(again) == str(selection)
+    assert again._repr_html_() == selection._repr_html_()
+    assert (again.accepted, again.reason, again.ratio) == (selection.accepted, selection.reason, selection.ratio)
+    for mine, theirs in ((again.baseline, selection.baseline), (again.learned, selection.learned)):
+        if theirs is None:
+            assert mine is None
+            continue
+        assert (mine.radius, mine.residuals, mine.total) == (theirs.radius, theirs.residuals, theirs.total)
+        assert identical(mine.stability.singular_values, theirs.stability.singular_values)
+    # Once more, to the byte.
+    second = tmp_path / "second.json"
+    again.save(second)
+    assert second.read_bytes() == path.read_bytes()
+
+
+def test_the_cases_are_what_they_say():
+    accepted = {case: make().accepted for case, make in CASES.items()}
+    assert accepted["accepted"]
+    assert accepted["single precision"]
+    assert not accepted["rejected"]
+    assert CASES["blind"]().baseline is None
+
+
+def test_awkward_numbers_survive(tmp_path):
+    values = np.array([0.1, -0.0, 5e-324, 1.7976931348623157e308, math.pi, 1 / 3, 2.0**-1074 * 3])
+    selection = dataclasses.replace(CASES["raised"](), parameter=values, state=np.outer(values[:2], values[:3]))
+    selection.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    assert again.parameter.tobytes() == values.tobytes()
+    assert again.state.tobytes() == selection.state.tobytes()
+
+
+def test_what_the_record_holds(tmp_path):
+    selection = CASES["stochastic"]()
+    selection.save(tmp_path / "s.json")
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    record = json.loads((tmp_path / "s.json").read_text(), parse_constant=refuse)
+    assert record["schema"] == SCHEMA == "femcert.selection/1"
+    for package in ("femcert", "scikit-fem", "numpy", "scipy"):
+        assert record["versions"][package] == version(package)
+    assert record["seeds"] == {"rule": 11}
+    assert record["rule"] == {
+        "name": "StochasticRadius", "weights": {"pde": 1.0, "bc": 1.0, "optimality": 0.0}, "stability": "computed",
+        "points": 40, "zeta": 0.1, "seed": 11, "bound": "hoeffding",
+    }  # fmt: skip
+    assert record["tolerance"] == 0.0
+    assert isinstance(record["accepted"], bool)
+    radii = [record[side]["radius"]["value"] for side in ("learned", "baseline")]
+    assert record["ratio"] == radii[0] / radii[1]
+    for side in ("baseline", "learned"):
+        assert set(record[side]["residuals"]) == {"data", "pde", "bc", "optimality", "admissibility"}
+        for part in (*record[side]["residuals"].values(), record[side]["radius"]):
+            assert set(part) == {"value", "side", "source"}
+            assert part["side"] in ("upper", "lower", "estimate")
+        assert record[side]["stability"]["constant"]["value"] > 0.0
+    assert len(record["parameter"]) == 21
+
+
+def test_numpy_numbers_in_a_rule_can_be_saved(tmp_path):
+    rule = fc.OperationalRadius(pde=np.float32(0.5), bc=np.int64(2))
+    selection_of(source(), rule=rule).save(tmp_path / "a.json")
+    rule = fc.StochasticRadius(points=np.int64(20), seed=np.int64(1), zeta=np.float32(0.1))
+    selection_of(source(), rule=rule).save(tmp_path / "b.json")
+
+
+def test_the_table():
+    selection = CASES["rejected"]()
+    lines = str(selection).splitlines()
+    assert lines[0].startswith("learned candidate rejected")
+    assert selection.reason in lines[0]
+    table = {line.split("  ")[0].strip(): line for line in lines[2:]}
+    assert set(table) == {
+        "radius", "data", "pde", "bc", "optimality", "admissibility", "noise level", "stability constant",
+    }  # fmt: skip
+    assert f"{selection.baseline.radius.value:.4g}" in table["radius"]
+    assert f"{selection.learned.radius.value:.4g}" in table["radius"]
+    assert selection.learned.radius.side in table["radius"]
+    assert f"{selection.learned.residuals.data.value:.4g}" in table["data"]
+    assert str(CASES["accepted"]()).startswith("learned candidate accepted")
+    assert max(map(len, lines[1:])) < 100
+
+
+def test_the_table_of_a_failure():
+    text = str(CASES["raised"]())
+    assert "ValueError: no <b>luck</b> & more" in text
+    assert all(line.rstrip().endswith("-") for line in text.splitlines()[2:])
+
+
+def test_html_escapes_what_a_candidate_says():
+    html = CASES["raised"]()._repr_html_()
+    assert "<b>luck</b>" not in html
+    assert "&lt;b&gt;luck&lt;/b&gt; &amp; more" in html
+
+    problem = source()
+    named = fc.Candidate(np.full(21, np.nan), np.zeros(21), name="<script>alert(1)</script>")
+    wrong_mesh = fc.Candidate(
+        np.zeros(21), np.zeros(21), 0.0, name="<script>alert(1)</script>", mesh=MeshLine(np.linspace(0, 2, 21))
+    )
+    for learned in (named, wrong_mesh):
+        found = selection_of(problem, learned=learned)
+        assert "<script>" not in found._repr_html_()
+    assert "&lt;script&gt;" in found._repr_html_()
+
+
+def test_html_has_the_evidence():
+    selection = CASES["accepted"]()
+    html = selection._repr_html_()
+    assert html.count("<tr>") == 9
+    assert "accepted" in html
+    assert f"{selection.learned.radius.value:.4g}" in html
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "selection.json"
+    CASES["rejected"]().save(path)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_truncated_files(saved, share):
+    text = saved.read_text()
+    saved.write_text(text[: int(share * len(text))])
+    with pytest.raises(fc.InputError, match=r"selection.json cannot be read as JSON"):
+        fc.Selection.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"not json", "cannot be read as JSON"),
+        (b"\xff\xfe\x00", "cannot be read as JSON"),
+        (b"[" * 100_000, "cannot be read as JSON"),
+        (b"[1, 2]", "not a selection of the schema femcert.selection/1"),
+        (b"{}", "not a selection of the schema"),
+        (b'{"schema": "femcert.selection/2"}', "not a selection of the schema femcert.selection/1"),
+        (b'{"schema": "femcert.selection/1"}', "is damaged: KeyError"),
+        (b"null", "not a selection"),
+    ],
+    ids=["text", "bytes", "deep", "list", "empty", "other schema", "bare", "null"],
+)
+def test_foreign_files(tmp_path, content, match):
+    path = tmp_path / "foreign.json"
+    path.write_bytes(content)
+    with pytest.raises(fc.InputError, match=match):
+        fc.Selection.load(path)
+
+
+def test_missing_files(tmp_path):
+    with pytest.raises(fc.InputError, match=r"nowhere.json cannot be read"):
+        fc.Selection.load(tmp_path / "nowhere.json")
+    with pytest.raises(fc.InputError, match="cannot be read"):
+        fc.Selection.load(tmp_path)
+
+
+def damage(record, where, value):
+    *way, last = where
+    for key in way:
+        record = record[key]
+    record[last] = value
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("accepted",), "no"),
+        (("accepted",), 1),
+        (("parameter",), "many"),
+        (("parameter",), [[1.0], [2.0, 3.0]]),
+        (("parameter",), [1.0, None, "x"]),
+        (("parameter", 3), 10**400),
+        (("state",), {"u": 1}),
+        (("rule",), 5),
+        (("versions",), None),
+        (("tolerance",), "none"),
+        (("baseline",), "good"),
+        (("baseline",), []),
+        (("baseline", "residuals"), [1, 2]),
+        (("baseline", "residuals", "data"), 3.0),
+        (("baseline", "residuals", "data", "side"), "both"),
+        (("baseline", "radius", "value"), -1.0),
+        (("learned", "stability"), None),
+        (("learned", "stability", "singular_values"), "abc"),
+        (("learned", "total"), None),
+    ],
+)
+def test_damaged_files(saved, where, value):
+    record = json.loads(saved.read_text())
+    damage(record, where, value)
+    saved.write_text(json.dumps(record))
+    with pytest.raises(fc.InputError, match=r"selection.json is damaged"):
+        fc.Selection.load(saved)
+
+
+@pytest.mark.parametrize("key", ["accepted", "reason", "state", "parameter", "baseline", "learned", "rule", "versions"])
+def test_missing_keys(saved, key):
+    record = json.loads(saved.read_text())
+    del record[key]
+    saved.write_text(json.dumps(record))
+    with pytest.raises(fc.InputError, match=f"is damaged: KeyError '{key}'"):
+        fc.Selection.load(saved)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none(saved, text):
+    record = json.loads(saved.read_text())
+    damage(record, ("parameter", 3), "PLACE")
+    saved.write_text(json.dumps(record).replace('"PLACE"', text))
+    with pytest.raises(fc.InputError, match=f"it holds {text}; expected finite numbers"):
+        fc.Selection.load(saved)
+
+
+def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
+    selection = CASES["rejected"]()
+    broken = dataclasses.replace(selection, rule={"name": object()})
+    nan = dataclasses.replace(selection, tolerance=math.nan)
+    path = tmp_path / "selection.json"
+    for bad, error in ((broken, TypeError), (nan, ValueError)):
+        with pytest.raises(error):
+            bad.save(path)
+        assert list(tmp_path.iterdir()) == []
+    selection.save(path)
+    good = path.read_bytes()
+    for bad, error in ((broken, TypeError), (nan, ValueError)):
+        with pytest.raises(error):
+            bad.save(path)
+        assert path.read_bytes() == good
+        assert list(tmp_path.iterdir()) == [path]
+
+    def full(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="disk full"):
+        selection.save(path)
+    assert path.read_bytes() == good
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_saving_replaces_and_leaves_no_temporary(tmp_path):
+    path = tmp_path / "selection.json"
+    CASES["rejected"]().save(path)
+    CASES["accepted"]().save(str(path))
+    assert fc.Selection.load(path).accepted
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_selection_is_frozen():
+    selection = CASES["rejected"]()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        selection.accepted = True
+    with pytest.raises(ValueError, match="read-only"):
+        selection.parameter[0] = 1.0
