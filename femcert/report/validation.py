@@ -9,10 +9,12 @@ from typing import Any
 from ..selection.selection import package_versions
 from ..study.validation import Validation, paper
 from ..study.validation.setup import (
+    BASE_SEED,
     COEFFICIENT,
     HEAT,
     HEAT_TIMES,
     POISSON,
+    ROBUSTNESS_SEEDS,
     STOCHASTIC,
     TOMOGRAPHY,
     candidate_seed,
@@ -133,6 +135,8 @@ def page(result: Validation, pictures: list[dict[str, str]]) -> str:
         pictures=pictures,
         settings=settings(result),
         versions=package_versions(),
+        default_seed=BASE_SEED,
+        counted_seeds=ROBUSTNESS_SEEDS,
         printed={"msr": paper.TRUE_MSR, "envelope": paper.ENVELOPE},
         uncovered=uncovered,
         uncovered_names=sorted({row["candidate"] for row in uncovered}),

@@ -124,11 +124,12 @@ def test_nothing_but_the_results_is_left(written):
 @pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
 def test_figures_show_something(written, name):
     image = imread(written / "figures" / f"{name}.png")[:, :, :3]
+    coarse = image[::5, ::5]
     assert image.shape[0] >= 400
     assert image.shape[1] >= 1000
-    inked = np.mean(np.any(image < 0.98, axis=2))
+    inked = np.mean(np.any(coarse < 0.98, axis=2))
     assert 0.01 < inked < 0.9
-    assert len(np.unique((image.reshape(-1, 3) * 255).astype(int), axis=0)) > 50
+    assert len(np.unique((coarse.reshape(-1, 3) * 255).astype(int), axis=0)) > 30
 
 
 def test_page_is_self_contained(written):
