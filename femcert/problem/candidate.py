@@ -15,6 +15,9 @@ from .base import Problem
 from .checks import Array, frozen, number
 from .lagrange import same_mesh, sampled
 
+# What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
+_READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+
 
 class Candidate:
     """A pair (state, parameter) of dof vectors, read-only from here on.
@@ -104,9 +107,10 @@ class Candidate:
         if path.suffix != ".npz":
             raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            # np.load would leave a damaged file open.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays = {key: archive[key] for key in archive.files}
-        except (OSError, ValueError, BadZipFile, EOFError, KeyError, RuntimeError, zlib.error) as error:
+        except _READ_ERRORS as error:
             raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
         if "parameter" not in arrays:
             raise InputError(f"{path} holds {sorted(arrays)}; expected an array 'parameter'")

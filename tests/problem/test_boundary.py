@@ -110,13 +110,17 @@ def test_parts_that_meet_in_a_corner_must_agree():
         ({"dirichlet": {"empty": 0.0}}, "boundary 'empty' of the mesh is empty"),
         ({"neumann": {"empty": 0.0}}, "boundary 'empty' of the mesh is empty"),
         ({"robin": {"empty": (1.0, 0.0)}}, "boundary 'empty' of the mesh is empty"),
+        ({"dirichlet": {"inside": 1.0}}, "3 facets of 'inside' lie inside the domain"),
+        ({"neumann": {"inside": 1.0}}, "3 facets of 'inside' lie inside the domain"),
+        ({"robin": {"inside": (1.0, 1.0)}}, "3 facets of 'inside' lie inside the domain"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_bad_input(options, message):
     mesh = unit_mesh("quad", 3)
     west = mesh.facets_satisfying(lambda x: np.isclose(x[0], 0.0) & (x[1] > 0.3), boundaries_only=True)
-    mesh = mesh.with_boundaries({"west": west, "empty": np.zeros(0, dtype=np.int64)})
+    inside = mesh.facets_satisfying(lambda x: np.isclose(x[0], 1 / 3))
+    mesh = mesh.with_boundaries({"west": west, "empty": np.zeros(0, dtype=np.int64), "inside": inside})
     basis = Basis(mesh, ELEMENTS["quad Q1"][1]())
     with pytest.raises(InputError, match=message):
         boundary_conditions(basis, **options)

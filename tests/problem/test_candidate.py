@@ -1,0 +1,237 @@
+"""Candidates: what they store, how they are made, files, and how they are judged to belong to a problem."""
+
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from problem_helpers import inside_points, unit_basis
+from skfem import Basis, ElementTriP1
+
+import femcert as fc
+from femcert.problem.candidate import check_candidate, plain_copy
+
+
+def source_problem(name="triangle P1", n=4):
+    basis = unit_basis(name, n)
+    return fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, inside_points(basis)), dirichlet=1.0
+    )
+
+
+def heat_problem(times):
+    basis = unit_basis("line P1", 8)
+    return fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=times, steps=10
+    )
+
+
+def ray_problem():
+    basis = unit_basis("triangle P1", 4)
+    return fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[0.0, 50.0], bins=4)
+
+
+def test_arrays_are_copied_and_read_only():
+    u, q = np.arange(3.0), np.arange(4.0)
+    candidate = fc.Candidate(u, q, optimality=0.5, name="net")
+    u[0] = q[0] = 99.0
+    assert candidate.state.tolist() == [0.0, 1.0, 2.0]
+    assert candidate.parameter.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert (candidate.optimality, candidate.name) == (0.5, "net")
+    for array in (candidate.state, candidate.parameter):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+    with pytest.raises(AttributeError):
+        candidate.parameter = q
+    assert repr(candidate) == "Candidate('net', state (3,), parameter (4,))"
+    assert repr(fc.Candidate(None, q)) == "Candidate('learned', no state, parameter (4,))"
+
+
+@pytest.mark.parametrize("problem", [source_problem(), heat_problem(0.1), heat_problem([0.05, 0.1])])
+def test_from_coefficients(problem):
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, -2.0, 0.5], optimality=1e-3)
+    assert np.array_equal(candidate.parameter, problem.parameters.field([1.0, -2.0, 0.5]))
+    assert np.array_equal(candidate.state, problem.solve(candidate.parameter))
+    assert check_candidate(problem, candidate) is candidate
+    with pytest.raises(fc.InputError, match=r"coefficients has shape \(2,\); expected \(3,\)"):
+        fc.Candidate.from_coefficients(problem, [1.0, 2.0])
+
+
+def test_from_functions():
+    problem = source_problem()
+    x = problem.basis.doflocs
+    candidate = fc.Candidate.from_functions(problem, state=lambda x: x[0] ** 2, parameter=lambda x: x[0] - x[1])
+    assert np.array_equal(candidate.state, x[0] ** 2)
+    assert np.array_equal(candidate.parameter, x[0] - x[1])
+    solved = fc.Candidate.from_functions(problem, parameter=2.0)
+    assert np.array_equal(solved.state, problem.solve(np.full(problem.basis.N, 2.0)))
+    with pytest.raises(fc.InputError, match=r"parameter returned shape \(2, 25\) for x of shape \(2, 25\)"):
+        fc.Candidate.from_functions(problem, parameter=lambda x: x)
+    with pytest.raises(fc.InputError, match=r"state returned shape \(3,\)"):
+        fc.Candidate.from_functions(problem, parameter=1.0, state=lambda x: np.ones(3))
+
+
+def test_from_functions_of_heat_and_regions():
+    problem = heat_problem([0.05, 0.1])
+    x = problem.basis.doflocs[0]
+    candidate = fc.Candidate.from_functions(problem, parameter=1.0, state=[lambda x: x[0], lambda x: 2 * x[0]])
+    assert np.array_equal(candidate.state, np.column_stack([x, 2 * x]))
+    one = fc.Candidate.from_functions(heat_problem(0.1), parameter=1.0, state=[lambda x: x[0]])
+    assert np.array_equal(one.state, x)
+    # A parameter on elements is sampled at their centres.
+    basis = unit_basis("triangle P1", 4)
+    regions = fc.EllipticSource(
+        basis, parameters=fc.RegionSpace(basis, [np.arange(5)]), sensors=fc.PointSensors(basis, [[0.4, 0.4]])
+    )
+    centres = basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+    assert np.allclose(fc.Candidate.from_functions(regions, parameter=lambda x: x[0]).parameter, centres[0])
+    image = fc.Candidate.from_functions(ray_problem(), parameter=lambda x: x[0])
+    assert image.state is None
+
+
+@pytest.mark.parametrize("problem", [source_problem(), heat_problem([0.05, 0.1]), ray_problem()])
+def test_files(problem, tmp_path):
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, 2.0, 3.0], optimality=0.25)
+    path = tmp_path / "net.npz"
+    candidate.save(path)
+    again = fc.Candidate.from_file(problem, path)
+    assert again.name == "net"
+    assert again.optimality == 0.25
+    assert np.array_equal(again.parameter, candidate.parameter)
+    assert (again.state is None) == (candidate.state is None)
+    if again.state is not None:
+        assert np.array_equal(again.state, candidate.state)
+    assert check_candidate(problem, again).name == "net"
+    np.savez(path, parameter=candidate.parameter)
+    solved = fc.Candidate.from_file(problem, path, name="bare")
+    assert (solved.name, solved.optimality) == ("bare", None)
+    if problem.has_state:
+        assert np.allclose(solved.state, candidate.state)
+
+
+def test_bad_files(tmp_path):
+    problem = source_problem()
+    q = np.zeros(problem.basis.N)
+    with pytest.raises(fc.InputError, match=r"has the suffix '\.csv'; expected \.npz"):
+        fc.Candidate.from_file(problem, tmp_path / "net.csv")
+    with pytest.raises(fc.InputError, match=r"has the suffix '\.txt'; expected \.npz"):
+        fc.Candidate(q, q).save(tmp_path / "net.txt")
+    with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
+        fc.Candidate.from_file(problem, tmp_path / "missing.npz")
+    path = tmp_path / "net.npz"
+
+    def refused(message, **content):
+        np.savez(path, **content)
+        with pytest.raises(fc.InputError, match=message):
+            fc.Candidate.from_file(problem, path)
+
+    refused(r"holds \['state'\]; expected an array 'parameter'", state=q)
+    refused(r"parameter has shape \(3,\); expected \(25,\)", parameter=q[:3])
+    refused("parameter has 25 NaN", parameter=q * np.nan)
+    refused("optimality has 1 NaN", parameter=q, optimality=np.nan)
+    refused(r"optimality has shape \(2,\)", parameter=q, optimality=[1.0, 2.0])
+    refused("state has type", parameter=q, state=np.array(["a"] * 25))
+    refused("cannot be read as an .npz archive of plain arrays", parameter=np.array([{"evil": 1}], dtype=object))
+    np.save(tmp_path / "array.npy", q)
+    (tmp_path / "array.npy").rename(path)
+    with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
+        fc.Candidate.from_file(problem, path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("parameter.npy", b"not an array")
+    with pytest.raises(fc.InputError, match=r"parameter has type .*; expected real numbers"):
+        fc.Candidate.from_file(problem, path)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), flips=st.integers(1, 4), cut=st.booleans())
+def test_damaged_files_are_refused_or_read(seed, flips, cut, tmp_path):
+    """A flipped byte, or a file cut short, never gives another exception than InputError."""
+    problem = source_problem()
+    path = tmp_path / "net.npz"
+    fc.Candidate.from_coefficients(problem, [1.0, 2.0, 3.0], optimality=0.1).save(path)
+    raw = bytearray(path.read_bytes())
+    rng = np.random.default_rng(seed)
+    for _ in range(flips):
+        raw[rng.integers(len(raw))] = rng.integers(256)
+    path.write_bytes(raw[: rng.integers(len(raw))] if cut else raw)
+    try:
+        candidate = fc.Candidate.from_file(problem, path)
+    except fc.InputError:
+        return
+    assert candidate.parameter.shape == (problem.basis.N,)
+
+
+def test_what_is_no_array_of_numbers():
+    for state, parameter, message in (
+        (["a"], [1.0], "state has type"),
+        ([1.0], ["a"], "parameter has type"),
+        ([1.0], None, "parameter has type object; expected numbers"),
+        ([[1.0], [1.0, 2.0]], [1.0], "state is not an array of numbers"),
+        ([True], [1.0], "state has type bool; expected numbers"),
+    ):
+        with pytest.raises(fc.InputError, match=message):
+            fc.Candidate(state, parameter)
+    for optimality in ("small", [1.0, 2.0], {}):
+        with pytest.raises(fc.InputError, match=r"optimality is .*; expected a number"):
+            fc.Candidate([1.0], [1.0], optimality=optimality)
+
+
+def test_candidates_are_checked_against_the_problem():
+    problem = source_problem()
+    n = problem.basis.N
+    q = np.zeros(n)
+    nan = np.r_[np.nan, q[1:]]
+    for candidate, message in (
+        ((q, q), "got a tuple; expected a femcert.Candidate"),
+        (fc.Candidate(q[:5], q), r"state has shape \(5,\); expected \(25,\)"),
+        (fc.Candidate(q, q[:5]), r"parameter has shape \(5,\); expected \(25,\)"),
+        (fc.Candidate(q[:, None], q), r"state has shape \(25, 1\)"),
+        (fc.Candidate(nan, q), "state has 1 NaN"),
+        (fc.Candidate(q, nan), "parameter has 1 NaN"),
+        (fc.Candidate(q, 1j * q), "parameter is complex"),
+        (fc.Candidate([], []), r"parameter has shape \(0,\)"),
+        (fc.Candidate(q, q, optimality=np.nan), "optimality has 1 NaN"),
+        (fc.Candidate(q, q, optimality=-1.0), r"optimality is -1\.0; expected at least 0"),
+        (fc.Candidate(None, q, name="net"), "candidate 'net' has no state; expected one"),
+    ):
+        with pytest.raises(fc.InputError, match=message):
+            check_candidate(problem, candidate)
+    check_candidate(problem, fc.Candidate(q, q, optimality=0.0))
+    check_candidate(ray_problem(), fc.Candidate(None, q))
+
+
+def test_candidates_of_another_mesh():
+    """The same number of dofs, but on other nodes."""
+    problem = source_problem()
+    mesh = problem.basis.mesh
+    moved = Basis(mesh.scaled((1.0, 2.0)), ElementTriP1())
+    other = fc.EllipticSource(
+        moved, parameters=fc.SineSpace(moved, 3), sensors=fc.PointSensors(moved, [[0.5, 0.5]])
+    )
+    candidate = fc.Candidate.from_coefficients(other, [1.0, 0.0, 0.0])
+    with pytest.raises(fc.InputError, match="candidate 'learned' was made on another mesh than the problem's"):
+        check_candidate(problem, candidate)
+    copy = plain_copy(candidate)
+    assert np.array_equal(copy.parameter, candidate.parameter)
+    with pytest.raises(fc.InputError, match="another mesh"):
+        check_candidate(problem, copy)
+    same = fc.Candidate.from_coefficients(source_problem(), [1.0, 0.0, 0.0])  # the same mesh, made twice
+    check_candidate(problem, same)
+
+
+def test_plain_copy_freezes_what_a_subclass_shows():
+    class Shifty(fc.Candidate):
+        shown = 0
+
+        @property
+        def parameter(self):
+            self.shown += 1
+            return np.full(3, float(self.shown))
+
+    copy = plain_copy(Shifty([1.0], [1.0, 2.0, 3.0], 0.5, "net"))
+    assert type(copy) is fc.Candidate
+    assert np.array_equal(copy.parameter, copy.parameter)
+    assert (copy.optimality, copy.name) == (0.5, "net")

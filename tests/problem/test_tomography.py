@@ -1,0 +1,191 @@
+"""Ray sums through the public classes against closed forms; angles, bins, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_helpers import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
+from skfem import Basis, ElementTriP1, ElementTriP2
+
+import femcert as fc
+
+PLANE = [name for name in ELEMENTS if not name.startswith("line")]
+
+
+def rays_of(sensors, centre):
+    """Origins and directions as the docstring of `RaySensors` says, angle by angle."""
+    theta = np.deg2rad(np.repeat(sensors.angles, sensors.bins))
+    offsets = np.tile(sensors.spacing * (np.arange(sensors.bins) - 0.5 * (sensors.bins - 1)), len(sensors.angles))
+    origins = np.array(centre)[:, None] + offsets * np.array([np.cos(theta), np.sin(theta)])
+    return origins, np.array([-np.sin(theta), np.cos(theta)])
+
+
+def box_span(origins, directions, low, high):
+    """Parameters at which rays enter and leave an axis-parallel box (slab method); an empty span for a miss."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cuts = (np.array([low, high])[:, :, None] - origins) / directions
+    enter = np.nanmax(np.min(cuts, axis=0), axis=0)
+    leave = np.nanmin(np.max(cuts, axis=0), axis=0)
+    return enter, np.maximum(enter, leave)
+
+
+def polynomial_integral(value, origins, directions, enter, leave):
+    """Integral of a polynomial of degree at most 9 along each span, by Gauss."""
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    t = 0.5 * (enter + leave)[:, None] + 0.5 * (leave - enter)[:, None] * nodes
+    points = origins[:, :, None] + directions[:, :, None] * t
+    return 0.5 * (leave - enter) * (value(points) @ weights)
+
+
+def value_of_degree(p):
+    return (lambda x: 1.0 + 2 * x[0] - x[1]) if p == 1 else (lambda x: 1.0 + x[0] ** 2 - 3 * x[0] * x[1] + x[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.sampled_from(PLANE),
+    st.lists(st.floats(0.5, 89.0), min_size=1, max_size=4, unique_by=lambda a: round(a, 3)),
+    st.integers(1, 9),
+)
+def test_polynomials_on_the_square(name, angles, bins):
+    kind, element, p = ELEMENTS[name]
+    basis = Basis(jittered(unit_mesh(kind, 4), 0.03), element())
+    problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[*angles, 90.0 + angles[0]], bins=bins)
+    origins, directions = rays_of(problem.sensors, [0.5, 0.5])
+    value = value_of_degree(p)
+    expected = polynomial_integral(value, origins, directions, *box_span(origins, directions, [0, 0], [1, 1]))
+    assert problem.observation_count == len(expected)
+    # General quadrilaterals are integrated with 16 points per chord, not exactly.
+    found = problem.observe(problem.solve(value(basis.doflocs)))
+    assert np.allclose(found, expected, rtol=0, atol=1e-11)
+
+
+def test_axis_parallel_rays():
+    """Angle 0: vertical rays, from left to right; angle 90: horizontal, from below to above; also along mesh edges."""
+    for name in PLANE:
+        basis = unit_basis(name, 4)
+        sensors = fc.RaySensors(basis, angles=[0.0, 90.0], bins=3, spacing=0.25)
+        x, y = basis.doflocs
+        assert sensors(x) == pytest.approx([0.25, 0.5, 0.75, 0.5, 0.5, 0.5], abs=1e-9)
+        assert sensors(y) == pytest.approx([0.5, 0.5, 0.5, 0.25, 0.5, 0.75], abs=1e-9)
+
+
+def test_disc():
+    """Chords of the unit disc: 2 sqrt(1 - s²) for the image 1, and for |x|² s² times it plus (2/3)(1 - s²)^(3/2)."""
+    mesh = fc.load_mesh(MESHES / "disc.msh")
+    basis = Basis(mesh, ElementTriP2())
+    problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=np.arange(0.0, 180.0, 30.0), bins=8)
+    offsets = problem.sensors.spacing * (np.arange(8) - 3.5)
+    chord = 2.0 * np.sqrt(1.0 - offsets**2)
+    sums = problem.observe(np.ones(basis.N)).reshape(6, 8)
+    assert np.allclose(sums, chord, atol=2e-3)
+    assert np.all(sums <= chord + 1e-12)  # the polygon lies inside the disc
+    square = problem.observe(np.sum(basis.doflocs**2, axis=0)).reshape(6, 8)
+    assert np.allclose(square, chord * offsets**2 + (chord / 2) ** 3 * 2 / 3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("name", "element"), [("l_shape", "triangle P1"), ("l_shape", "triangle P2"),
+                                               ("l_shape_quads", "quad Q1"), ("l_shape_quads", "quad Q2")])  # fmt: skip
+def test_l_shape_is_a_square_without_a_quarter(name, element):
+    mesh = fc.load_mesh(MESHES / f"{name}.msh")
+    basis = Basis(mesh, ELEMENTS[element][1]())
+    centres = mesh.p[:, mesh.t].mean(axis=1)
+    quarters = [(sx, sy) for sx in (-1, 1) for sy in (-1, 1)]
+    (missing,) = [q for q in quarters if not np.any((centres[0] * q[0] > 0) & (centres[1] * q[1] > 0))]
+    sensors = fc.RaySensors(basis, angles=[11.0, 47.0, 133.0, 160.0], bins=9)
+    origins, directions = rays_of(sensors, [0.0, 0.0])
+    value = value_of_degree(ELEMENTS[element][2])
+    low, high = np.minimum(missing, 0), np.maximum(missing, 0)
+    whole = polynomial_integral(value, origins, directions, *box_span(origins, directions, [-1, -1], [1, 1]))
+    quarter = polynomial_integral(value, origins, directions, *box_span(origins, directions, low, high))
+    assert np.allclose(sensors(value(basis.doflocs)), whole - quarter, rtol=0, atol=1e-9)
+    assert np.abs(quarter).max() > 0.1
+
+
+def test_mass_of_the_projections():
+    """Summed over the detector, times the spacing, every angle sees the integral of the image."""
+    basis = unit_basis("triangle P1", 8)
+    bump = np.exp(-40 * np.sum((basis.doflocs - 0.5) ** 2, axis=0))
+    problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 20.0, 45.0, 100.0], bins=200)
+    total = np.ones(basis.N) @ problem.operator @ bump
+    sums = problem.observe(bump).reshape(4, 200).sum(axis=1) * problem.sensors.spacing
+    assert sums == pytest.approx([total] * 4, rel=2e-3)
+
+
+def test_detector_covers_the_mesh():
+    basis = unit_basis("triangle P1", 4)
+    assert fc.RaySensors(basis, angles=[0.0], bins=4).spacing == pytest.approx(0.25)
+    # Across the diagonal the square is sqrt(2) wide.
+    assert fc.RaySensors(basis, angles=[0.0, 45.0], bins=4).spacing == pytest.approx(np.sqrt(2.0) / 4)
+    assert fc.RaySensors(basis, angles=[0.0, 45.0], bins=4, spacing=0.1).spacing == 0.1
+
+
+def test_sampled_rule():
+    """Sums of samples, `spacing` apart: by hand at the points; it tends to the exact rule, but is not it."""
+    basis = unit_basis("quad Q1", 4)
+    sampled = fc.RaySensors(basis, angles=[30.0, 75.0], bins=6, rule="sampled")
+    origins, directions = rays_of(sampled, [0.5, 0.5])
+    steps = sampled.spacing * (np.arange(6) - 2.5)
+    points = origins[:, :, None] + directions[:, :, None] * steps
+    inside = np.all((points >= 0.0) & (points <= 1.0), axis=0)
+    u = 1.0 + basis.doflocs[0] * basis.doflocs[1]
+    expected = sampled.spacing * np.sum(np.where(inside, 1.0 + points[0] * points[1], 0.0), axis=1)
+    assert sampled(u) == pytest.approx(expected, rel=1e-12)
+    exact = fc.RaySensors(basis, angles=[30.0, 75.0], bins=6)
+    assert np.abs(exact(u) - sampled(u)).max() > 1e-3
+    # The paper's rule has as many samples as bins; with many of them the odd ray through the centre is integrated.
+    centre = [fc.RaySensors(basis, angles=[30.0], bins=401, rule=rule)(u)[200] for rule in ("exact", "sampled")]
+    assert centre[0] == pytest.approx(centre[1], rel=5e-3)
+
+
+def test_there_is_no_state_but_the_image():
+    basis = unit_basis("triangle P1", 4)
+    problem = fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[10.0, 80.0], bins=4)
+    assert not problem.has_state
+    q = np.random.default_rng(0).standard_normal(basis.N)
+    image = problem.solve(q)
+    assert np.array_equal(image, q)
+    image[0] = 99.0
+    assert q[0] != 99.0
+    assert np.array_equal(problem.predict(None, q), problem.sensors.matrix @ q)
+    assert np.array_equal(problem.predict(0.0 * q, q), problem.observe(q))
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, 2.0, 3.0])
+    assert candidate.state is None
+    assert problem.simulate(q).values == pytest.approx(problem.observe(q))
+    assert np.array_equal(problem.forward_matrix(), problem.sensors.matrix @ problem.parameters.matrix)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"angles": [10.0, 10.0]}, "two angles see the same rays"),
+        ({"angles": [10.0, 190.0]}, "two angles see the same rays"),
+        ({"angles": [10.0, -170.0]}, "two angles see the same rays"),
+        ({"angles": [0.0, 180.0]}, "two angles see the same rays"),
+        ({"angles": []}, r"angles has shape \(0,\); expected a list of degrees"),
+        ({"angles": [[1.0, 2.0]]}, r"angles has shape \(1, 2\)"),
+        ({"angles": [np.nan]}, "angles has 1 NaN"),
+        ({"bins": 0}, "bins is 0; expected a whole number of at least 1"),
+        ({"bins": 2.5}, r"bins is 2\.5"),
+        ({"spacing": 0.0}, r"spacing is 0\.0; expected more than 0"),
+        ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh; check spacing and bins"),
+        ({"rule": "trapezoidal"}, "rule is 'trapezoidal'; expected 'exact' or 'sampled'"),
+        ({"parameters": None}, "parameters is a NoneType; expected a space"),
+    ],
+)
+def test_bad_input(options, message):
+    basis = unit_basis("triangle P1", 4)
+    defaults = {"parameters": fc.FullSpace(basis), "angles": [0.0, 60.0], "bins": 3}
+    with pytest.raises(fc.InputError, match=message):
+        fc.Tomography(basis, **{**defaults, **options})
+
+
+def test_bad_bases():
+    plane, line = unit_basis("triangle P1", 4), unit_basis("line P1", 4)
+    with pytest.raises(fc.InputError, match="rays need a 2D mesh; this one has dimension 1"):
+        fc.Tomography(line, parameters=fc.FullSpace(line), angles=[0.0], bins=3)
+    with pytest.raises(fc.InputError, match="parameters live on ElementTriP0, the image on ElementTriP1"):
+        fc.Tomography(plane, parameters=fc.RegionSpace(plane, [np.arange(3)]), angles=[0.0], bins=3)
+    other = Basis(unit_mesh("triangle", 5), ElementTriP1())
+    with pytest.raises(fc.InputError, match="parameters live on another mesh"):
+        fc.Tomography(plane, parameters=fc.FullSpace(other), angles=[0.0], bins=3)
