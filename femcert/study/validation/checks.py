@@ -1,0 +1,125 @@
+"""The comparisons with the paper that decide whether a validation passed."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from . import paper
+from .result import Check, Validation
+
+# Radii and errors that depend on the unprinted draw: the same size, within this factor.
+FACTOR = 2.0
+# The unprinted truth of the coefficient problem enters its constants and the relative error of its shift.
+BAND = 0.10
+# Standard errors of the difference of two Monte Carlo means.
+STANDARD_ERRORS = 4.0
+
+# Candidates without random numbers: their relative error is compared digit by digit.
+DETERMINISTIC = ("shifted learned", "hallucinated learned")
+# Its stability constant is that of a linearization at the unprinted truth.
+NONLINEAR = "Geophysical coeff."
+
+
+def all_checks(result: Validation) -> tuple[Check, ...]:
+    """Every comparison that applies to what was run."""
+    return (*_decisions(result), *_constants(result), *_radii(result), *_errors(result), *_stochastic(result))
+
+
+def equals_printed(value: float, printed: str) -> bool:
+    """Whether `value`, rounded to the digits that are printed, is the printed number."""
+    if not math.isfinite(value):
+        return False
+    target = Decimal(printed)
+    return bool(Decimal(repr(value)).quantize(target) == target)
+
+
+def _digits(subject: str, quantity: str, value: float, printed: str) -> Check:
+    passed = equals_printed(value, printed)
+    return Check(subject, quantity, f"{value:.6g}", printed, "equal to the printed digits", passed)
+
+
+def _within(subject: str, quantity: str, value: float, printed: str, factor: float, words: str) -> Check:
+    ratio = value / float(printed)
+    return Check(subject, quantity, f"{value:.4g}", printed, words, 1.0 / factor <= ratio <= factor)
+
+
+def _subject(row: dict[str, object], *, candidate: bool = True) -> str:
+    parts = [str(row["experiment"])] + ([str(row["scenario"])] if row["scenario"] != "default" else [])
+    return ", ".join(parts + ([str(row["candidate"])] if candidate else []))
+
+
+def _decisions(result: Validation) -> list[Check]:
+    checks = []
+    for row in result.decision_rows():
+        computed, printed = row["decision"], row["paper_decision"]
+        checks.append(Check(_subject(row), "decision", computed, printed, "equal", computed == printed))
+    return checks
+
+
+def _constants(result: Validation) -> list[Check]:
+    checks = []
+    for row in result.stability_rows():
+        for quantity in ("sigma_min", "constant", "condition"):
+            printed = row[f"paper_{quantity}"]
+            if not printed:
+                continue
+            subject = _subject(row, candidate=False)
+            if row["experiment"] == NONLINEAR:
+                checks.append(_within(subject, quantity, row[quantity], printed, 1.0 + BAND, "within 10 %"))
+            else:
+                checks.append(_digits(subject, quantity, row[quantity], printed))
+    return checks
+
+
+def _radii(result: Validation) -> list[Check]:
+    checks = []
+    scenario = None
+    for row in result.decision_rows():
+        # All candidates of a scenario share its baseline.
+        fresh = (row["experiment"], row["scenario"]) != scenario
+        scenario = (row["experiment"], row["scenario"])
+        for quantity in ("radius_baseline", "radius_learned") if fresh else ("radius_learned",):
+            subject = _subject(row, candidate=quantity == "radius_learned")
+            value = math.nan if row[quantity] is None else row[quantity]
+            checks.append(_within(subject, quantity, value, row[f"paper_{quantity}"], FACTOR, "within a factor 2"))
+    return checks
+
+
+def _errors(result: Validation) -> list[Check]:
+    checks = []
+    for row in result.decision_rows():
+        value, printed = row["relative_error"], row["paper_relative_error"]
+        where = (_subject(row), "relative_error", value, printed)
+        if row["candidate"] not in DETERMINISTIC:
+            checks.append(_within(*where, FACTOR, "within a factor 2"))
+        elif row["experiment"] == NONLINEAR:
+            checks.append(_within(*where, 1.0 + BAND, "within 10 %"))
+        else:
+            checks.append(_digits(*where))
+    return checks
+
+
+def _stochastic(result: Validation) -> list[Check]:
+    sweep = result.sweep
+    if sweep is None:
+        return []
+    checks = [
+        _digits("Stochastic residual", "true_msr", sweep.true_msr, paper.TRUE_MSR),
+        _digits("Stochastic residual", "envelope", sweep.envelope, paper.ENVELOPE),
+    ]
+    for item in sweep.rows:
+        printed = paper.sweep(item.points)
+        subject = f"Stochastic residual, M={item.points}"
+        # Both means have the same standard error, and so has the bound, which adds a constant.
+        margin = STANDARD_ERRORS * math.sqrt(2.0) * item.standard_error
+        for quantity in ("empirical_msr", "upper_bound"):
+            value, target = getattr(item, quantity), getattr(printed, quantity)
+            passed = abs(value - float(target)) <= margin
+            words = f"within {margin:.2g}, four standard errors of the difference"
+            checks.append(Check(subject, quantity, f"{value:.4g}", target, words, passed))
+        enough = item.coverage >= 1.0 - item.zeta
+        checks.append(
+            Check(subject, "coverage", f"{item.coverage:.3f}", printed.coverage, f"at least {1.0 - item.zeta:g}", enough)
+        )
+    return checks
