@@ -108,7 +108,10 @@ class Candidate:
             raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
         try:
             # np.load would leave a damaged file open.
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            with path.open("rb") as file:
+                archive = np.load(file, allow_pickle=False)
+                if not isinstance(archive, np.lib.npyio.NpzFile):
+                    raise ValueError("it holds a single array")
                 arrays = {key: archive[key] for key in archive.files}
         except _READ_ERRORS as error:
             raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
