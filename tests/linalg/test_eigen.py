@@ -1,0 +1,162 @@
+"""Eigenpairs: dense against shift-invert, multiple and zero eigenvalues, residual checks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh
+from scipy.sparse import csr_matrix, diags, kron
+from scipy.sparse.linalg import ArpackNoConvergence
+
+from femcert.errors import SolveError
+from femcert.linalg import dense_eigenpairs, eigen, factorization_count, smallest_eigenpairs
+
+
+def line_pencil(n, *, neumann=False):
+    """P1 stiffness and mass of the unit interval with n cells, on the inner nodes or on all."""
+    h = 1.0 / n
+    m = n + 1
+    K = diags([-np.ones(m - 1), np.r_[1.0, 2.0 * np.ones(m - 2), 1.0], -np.ones(m - 1)], [-1, 0, 1]).tocsr() / h
+    M = diags([np.ones(m - 1), np.r_[2.0, 4.0 * np.ones(m - 2), 2.0], np.ones(m - 1)], [-1, 0, 1]).tocsr() * h / 6
+    keep = slice(None) if neumann else slice(1, -1)
+    return K[keep][:, keep].tocsr(), M[keep][:, keep].tocsr()
+
+
+def line_values(n, j):
+    """Discrete eigenvalues in closed form: 6/h² (1 - cos) / (2 + cos), cos = cos(j pi h)."""
+    cos = np.cos(j * np.pi / n)
+    return 6.0 * n**2 * (1.0 - cos) / (2.0 + cos)
+
+
+def plane_pencil(n, *, neumann=False):
+    """Tensor product: Q1 on the unit square."""
+    K, M = line_pencil(n, neumann=neumann)
+    return (kron(K, M) + kron(M, K)).tocsr(), kron(M, M).tocsr()
+
+
+@pytest.mark.parametrize("n", [5, 40, 200, 3000])
+def test_line_in_closed_form(n):
+    """Dense for few dofs, shift-invert for many."""
+    k = min(4, n - 1)
+    K, M = line_pencil(n)
+    values, vectors = smallest_eigenpairs(K, M, k)
+    assert values == pytest.approx(line_values(n, np.arange(1, k + 1)), rel=1e-8)
+    assert np.allclose(vectors.T @ (M @ vectors), np.eye(k), atol=1e-9)
+    nodes = np.arange(1, n) / n
+    first = np.sin(np.pi * nodes)
+    assert np.allclose(vectors[:, 0], first / np.sqrt(first @ (M @ first)), atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [6, 24])
+@pytest.mark.parametrize("neumann", [False, True])
+def test_multiple_eigenvalues_of_the_square(n, neumann):
+    """The double ones are both found, with orthogonal vectors that span the right space."""
+    K, M = plane_pencil(n, neumann=neumann)
+    k = 8
+    values, vectors = smallest_eigenpairs(K, M, k)
+    single = line_values(n, np.arange(0 if neumann else 1, n if not neumann else n + 1))
+    exact = np.sort(np.add.outer(single, single).ravel())[:k]
+    assert values == pytest.approx(exact, rel=1e-8, abs=1e-8)
+    assert np.allclose(vectors.T @ (M @ vectors), np.eye(k), atol=1e-9)
+    if not neumann:
+        assert values[1] == pytest.approx(values[2], rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("n", [4, 30])
+def test_zero_eigenvalue(k, n):
+    """Alone it has nothing to be compared with but rounding."""
+    values, vectors = smallest_eigenpairs(*plane_pencil(n, neumann=True), k)
+    assert abs(values[0]) < 1e-8
+    assert np.allclose(vectors[:, 0], 1.0, atol=1e-7)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_tiny_problems(n, seed):
+    rng = np.random.default_rng(seed)
+    A, B = rng.standard_normal((2, n, n))
+    A, B = A @ A.T, B @ B.T + np.eye(n)
+    for k in {1, n}:
+        values, vectors = smallest_eigenpairs(csr_matrix(A), csr_matrix(B), k)
+        assert np.allclose(values, eigh(A, B, eigvals_only=True)[:k], atol=1e-10 * np.abs(A).max())
+        assert vectors.shape == (n, k)
+        largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)]
+        assert np.all(largest > 0.0)
+
+
+def test_units_of_length_do_not_matter():
+    """Stiffness and mass of a domain 1e6 times larger or smaller (in the plane K does not scale, M does)."""
+    K, M = plane_pencil(20)
+    exact = smallest_eigenpairs(K, M, 3)[0]
+    for scale in (1e-6, 1e6):
+        assert smallest_eigenpairs(K, scale**2 * M, 3)[0] * scale**2 == pytest.approx(exact, rel=1e-9)
+
+
+def test_graded_mesh_with_contrast():
+    """Eigenvalues over eight orders: the smallest are those of the dense solver, as far as that has digits."""
+    rng = np.random.default_rng(0)
+    a = 10.0 ** rng.uniform(-1.5, 1.5, 201)
+    h = 10.0 ** rng.uniform(-1.5, 0, 201)
+    D = diags([np.ones(200), -np.ones(200)], [0, 1], shape=(200, 201))
+    K = (D @ diags(a / h) @ D.T).tocsr()
+    M = diags(0.5 * (h[:-1] + h[1:])).tocsr()
+    assert smallest_eigenpairs(K, M, 5)[0] == pytest.approx(dense_eigenpairs(K, M)[0][:5], rel=1e-8)
+
+
+def test_deterministic():
+    K, M = plane_pencil(20)
+    first, second = smallest_eigenpairs(K, M, 6), smallest_eigenpairs(K, M, 6)
+    assert np.array_equal(first[0], second[0])
+    assert np.array_equal(first[1], second[1])
+
+
+def test_one_factorization():
+    before = factorization_count()
+    smallest_eigenpairs(*plane_pencil(20), 6)
+    assert factorization_count() == before + 1
+
+
+def test_wrong_pairs_are_refused(monkeypatch):
+    K, M = plane_pencil(20)
+    genuine = eigen._shift_invert
+
+    def inaccurate(*arguments):
+        values, vectors = genuine(*arguments)
+        return values * (1.0 + 1e-6), vectors
+
+    monkeypatch.setattr(eigen, "_shift_invert", inaccurate)
+    with pytest.raises(SolveError, match=r"an eigenpair has the relative residual .*, above 1e-08"):
+        smallest_eigenpairs(K, M, 3)
+
+    def poisoned(*arguments):
+        values, vectors = genuine(*arguments)
+        return values, vectors * np.nan
+
+    monkeypatch.setattr(eigen, "_shift_invert", poisoned)
+    with pytest.raises(SolveError, match="relative residual nan"):
+        smallest_eigenpairs(K, M, 3)
+
+
+def test_no_convergence_is_a_solve_error(monkeypatch):
+    def stuck(*_, **__):
+        raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr(eigen, "eigsh", stuck)
+    with pytest.raises(SolveError, match="eigensolver did not converge for 3 eigenpairs"):
+        smallest_eigenpairs(*plane_pencil(20), 3)
+
+
+@pytest.mark.parametrize("n", [10, 200])
+def test_bad_matrices(n):
+    K, M = line_pencil(n)
+    bad = K.copy()
+    bad.data[0] = np.nan
+    with pytest.raises(SolveError, match=r"NaN"):
+        smallest_eigenpairs(bad, M, 2)
+    # A negative mass, and an indefinite stiffness where it is factorized.
+    with pytest.raises(SolveError, match=r"eigensolver failed|relative residual|definite"):
+        smallest_eigenpairs(K, -M, 2)
+    if n == 200:
+        with pytest.raises(SolveError, match="shifted stiffness is not positive definite"):
+            smallest_eigenpairs(K - 20.0 * M, M, 2)

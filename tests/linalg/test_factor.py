@@ -1,0 +1,140 @@
+"""Factorizations: solutions against dense algebra, reuse, and refusal of what cannot be solved."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, diags, identity, random_array
+from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
+from skfem.helpers import dot, grad
+
+from femcert.errors import SolveError
+from femcert.linalg import Factorization, factor, factorization_count
+
+stiffness = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
+mass = BilinearForm(lambda u, v, w: u * v)
+convection = BilinearForm(lambda u, v, w: grad(u)[0] * v)
+
+
+def square(n, element=None):
+    nodes = np.linspace(0.0, 1.0, n + 1)
+    return Basis(MeshTri.init_tensor(nodes, nodes), element or ElementTriP1())
+
+
+def inner(A, basis):
+    free = basis.complement_dofs(basis.get_dofs())
+    return A[free][:, free]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 30), st.integers(0, 2**32 - 1), st.booleans())
+def test_against_dense(n, seed, definite):
+    rng = np.random.default_rng(seed)
+    A = random_array((n, n), density=0.3, rng=rng).toarray()
+    A = A @ A.T + np.eye(n) if definite else A + (2.0 + n) * np.eye(n)
+    found = Factorization(csr_matrix(A), definite=definite)
+    for right in (rng.standard_normal(n), rng.standard_normal((n, 3))):
+        assert np.allclose(found.solve(right), np.linalg.solve(A, right), rtol=1e-9, atol=1e-12)
+        assert np.allclose(found.solve_transposed(right), np.linalg.solve(A.T, right), rtol=1e-9, atol=1e-12)
+
+
+def test_transposed_solves_of_convection():
+    basis = square(8)
+    A = inner(asm(stiffness, basis) + 5.0 * asm(convection, basis), basis)
+    found = Factorization(A, definite=False)
+    b = np.random.default_rng(0).standard_normal(A.shape[0])
+    assert np.allclose(A @ found.solve(b), b, atol=1e-12)
+    assert np.allclose(A.T @ found.solve_transposed(b), b, atol=1e-12)
+    assert not np.allclose(found.solve(b), found.solve_transposed(b), atol=1e-3)
+
+
+def test_counts():
+    before = factorization_count()
+    found = Factorization(identity(4), definite=True)
+    found.solve(np.ones(4))
+    found.solve_transposed(np.eye(4))
+    assert factorization_count() == before + 1
+    with pytest.raises(SolveError):
+        Factorization(csr_matrix((3, 3)), definite=False)
+    assert factorization_count() == before + 1
+
+
+@pytest.mark.parametrize("definite", [True, False])
+@pytest.mark.parametrize("n", [4, 20, 60])
+@pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
+def test_pure_neumann_is_singular(n, element, definite):
+    """Its pivots are rounding errors, not zeros."""
+    if element is ElementTriP2 and n == 60:
+        n = 40
+    with pytest.raises(SolveError, match=r"the Laplacian.* is singular"):
+        Factorization(asm(stiffness, square(n, element())), definite=definite, name="Laplacian")
+
+
+@pytest.mark.parametrize("definite", [True, False])
+def test_exactly_singular(definite):
+    for A in (np.zeros((3, 3)), np.diag([1.0, 0.0]), np.ones((2, 2))):
+        with pytest.raises(SolveError, match="singular"):
+            Factorization(csr_matrix(A), definite=definite)
+
+
+def test_badly_scaled_is_not_singular():
+    """Condition 1e12 by a jump of the coefficient is solved; beyond 1e14 nothing is left."""
+    for power, works in ((1e10, True), (1e16, False)):
+        A = diags([1.0, power, 3.0])
+        if works:
+            assert Factorization(A, definite=True).solve(np.ones(3)) == pytest.approx([1.0, 1 / power, 1 / 3])
+        else:
+            with pytest.raises(SolveError, match="singular to rounding"):
+                Factorization(A, definite=True)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_not_finite(bad):
+    A = np.eye(4)
+    A[1, 2] = bad
+    with pytest.raises(SolveError, match="the operator has NaN or infinite entries"):
+        Factorization(csr_matrix(A), definite=False)
+    found = Factorization(identity(4), definite=True, name="mass")
+    with pytest.raises(SolveError, match="a solve with the mass overflowed or met NaN"):
+        found.solve(np.array([1.0, bad, 0.0, 0.0]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 60), st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
+def test_one_negative_eigenvalue_is_found(n, seed, size):
+    """Whatever its place and size, among n - 1 positive ones."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.standard_normal((n, n)))
+    values = 0.5 + rng.random(n)
+    values[rng.integers(n)] = -size
+    A = (Q * values) @ Q.T
+    with pytest.raises(SolveError, match="not positive definite"):
+        Factorization(csr_matrix(0.5 * (A + A.T)), definite=True)
+    Factorization(csr_matrix(0.5 * (A + A.T)), definite=False)
+
+
+def test_helmholtz_is_indefinite():
+    """Below the first eigenvalue 2 pi² it is definite, above it is not; a zero pivot is not definite either."""
+    basis = square(16)
+    K, M = inner(asm(stiffness, basis), basis), inner(asm(mass, basis), basis)
+    Factorization(K - 19.0 * M, definite=True)
+    with pytest.raises(SolveError, match="not positive definite"):
+        Factorization(K - 21.0 * M, definite=True)
+    with pytest.raises(SolveError, match="not positive definite"):
+        Factorization(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), definite=True)
+
+
+def test_large_factors_are_probed_only(monkeypatch):
+    monkeypatch.setattr(factor, "PIVOTS_READ", 0)
+    assert Factorization(identity(5), definite=True).solve(np.ones(5)).tolist() == [1.0] * 5
+    with pytest.raises(SolveError, match="not positive definite"):
+        Factorization(-identity(5), definite=True)
+
+
+def test_not_symmetric():
+    basis = square(12)
+    A = inner(asm(stiffness, basis) + 1e-3 * asm(convection, basis), basis)
+    with pytest.raises(SolveError, match="the operator is not symmetric; expected definite=False"):
+        Factorization(A, definite=True)
+    with pytest.raises(SolveError, match=r"has shape \(2, 3\); expected a square matrix"):
+        Factorization(csr_matrix(np.ones((2, 3))), definite=False)

@@ -1,0 +1,120 @@
+"""Mass solves against direct ones, on stretched, graded and distorted meshes, with a bounded number of steps."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, diags, identity
+from scipy.sparse.linalg import spsolve
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+    asm,
+)
+
+from femcert.errors import SolveError
+from femcert.linalg import solve_mass
+
+form = BilinearForm(lambda u, v, w: u * v)
+
+
+def nodes(n, grading):
+    """From uniform (1) to geometrically graded: neighbours differ by `grading`."""
+    steps = float(grading) ** np.arange(n)
+    return np.r_[0.0, np.cumsum(steps)] / steps.sum()
+
+
+def mesh_of(kind, grading, stretch):
+    if kind == "line":
+        return MeshLine(nodes(30, grading))
+    mesh = {"triangle": MeshTri, "quad": MeshQuad}[kind].init_tensor(nodes(8, grading), stretch * nodes(7, 1.0))
+    return mesh
+
+
+CASES = {
+    "line P1": ("line", ElementLineP1),
+    "line P2": ("line", ElementLineP2),
+    "triangle P1": ("triangle", ElementTriP1),
+    "triangle P2": ("triangle", ElementTriP2),
+    "quad Q1": ("quad", ElementQuad1),
+    "quad Q2": ("quad", ElementQuad2),
+}
+
+
+@pytest.mark.parametrize("stretch", [1.0, 1e-6])
+@pytest.mark.parametrize("grading", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("name", CASES)
+def test_against_a_direct_solver(name, grading, stretch):
+    kind, element = CASES[name]
+    if kind == "line" and grading == 10.0:
+        grading = 2.5  # thirty cells from 1 to 1e12
+    basis = Basis(mesh_of(kind, grading, stretch), element())
+    M = asm(form, basis).tocsr()
+    rng = np.random.default_rng(0)
+    for b in (rng.standard_normal(basis.N), rng.standard_normal((basis.N, 4)), M @ rng.standard_normal(basis.N)):
+        x = solve_mass(M, b)
+        assert x.shape == b.shape
+        scale = np.sqrt(M.diagonal()) if b.ndim == 1 else np.sqrt(M.diagonal())[:, None]
+        # Scaled by the diagonal, the matrix is well conditioned: the error is small in the scaled unknowns.
+        exact = spsolve(M.tocsc(), b)
+        assert np.linalg.norm(scale * (x - exact)) <= 1e-10 * np.linalg.norm(scale * exact)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_do_not_depend_on_the_mesh(name):
+    kind, element = CASES[name]
+    for grading, stretch in ((1.0, 1.0), (3.0, 1e-6)):
+        M = asm(form, Basis(mesh_of(kind, grading, stretch), element())).tocsr()
+        solve_mass(M, np.random.default_rng(0).standard_normal(M.shape[0]), most=80)
+
+
+def test_distorted_quadrilaterals():
+    mesh = MeshQuad.init_tensor(nodes(6, 1.0), nodes(6, 1.0))
+    inner = mesh.interior_nodes()
+    mesh.p[:, inner] += 0.07 * np.random.default_rng(0).uniform(-1, 1, (2, len(inner)))
+    M = asm(form, Basis(MeshQuad(mesh.p, mesh.t), ElementQuad2())).tocsr()
+    b = np.random.default_rng(1).standard_normal(M.shape[0])
+    assert np.allclose(M @ solve_mass(M, b), b, rtol=0, atol=1e-11)
+
+
+def test_lumped_takes_one_step():
+    M = diags(np.linspace(1e-8, 1.0, 50)).tocsr()
+    b = np.random.default_rng(0).standard_normal((50, 2))
+    assert np.allclose(solve_mass(M, b, most=1), b / M.diagonal()[:, None], rtol=1e-14)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.floats(1e-100, 1e100), st.integers(0, 3))
+def test_columns_are_independent(seed, size, zero):
+    """One column huge, one zero: each is solved as if it were alone."""
+    M = asm(form, Basis(MeshTri().refined(2), ElementTriP2())).tocsr()
+    b = np.random.default_rng(seed).standard_normal((M.shape[0], 4))
+    b[:, zero] = 0.0
+    b[:, (zero + 1) % 4] *= size
+    x = solve_mass(M, b)
+    assert not x[:, zero].any()
+    for i in range(4):
+        assert np.allclose(x[:, i], solve_mass(M, b[:, i]), rtol=0, atol=1e-11 * np.abs(x[:, i]).max())
+
+
+def test_refused():
+    with pytest.raises(SolveError, match="diagonal entry that is not positive"):
+        solve_mass(diags([1.0, 0.0]).tocsr(), np.ones(2))
+    with pytest.raises(SolveError, match="diagonal entry that is not positive"):
+        solve_mass(diags([1.0, np.nan]).tocsr(), np.ones(2))
+    with pytest.raises(SolveError, match=r"did not reach 1e-13 in 400 steps"):
+        solve_mass(csr_matrix([[1.0, 2.0], [2.0, 1.0]]), np.array([1.0, -1.0]))
+    # NaN must never come back as a solution.
+    with pytest.raises(SolveError, match="did not reach"):
+        solve_mass(identity(3).tocsr(), np.array([1.0, np.nan, 0.0]))
+    with pytest.raises(SolveError, match="did not reach"):
+        solve_mass(csr_matrix([[1.0, np.nan], [np.nan, 1.0]]), np.ones(2))
