@@ -119,7 +119,6 @@ def _stochastic(result: Validation) -> list[Check]:
             words = f"within {margin:.2g}, four standard errors of the difference"
             checks.append(Check(subject, quantity, f"{value:.4g}", target, words, passed))
         enough = item.coverage >= 1.0 - item.zeta
-        checks.append(
-            Check(subject, "coverage", f"{item.coverage:.3f}", printed.coverage, f"at least {1.0 - item.zeta:g}", enough)
-        )
+        expected = f"at least {1.0 - item.zeta:g}"
+        checks.append(Check(subject, "coverage", f"{item.coverage:.3f}", printed.coverage, expected, enough))
     return checks
