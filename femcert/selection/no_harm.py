@@ -89,6 +89,8 @@ def no_harm(
         reason = f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=other, **record)
     reason = f"the learned radius {other.radius.value:.4g} is within {allowed}"
+    if base.radius.side == "upper" != other.radius.side:
+        reason += "; it is an estimate, the baseline's is a bound"
     return Selection.of(candidate, accepted=True, reason=reason, baseline=base, learned=other, **record)
 
 

@@ -121,6 +121,19 @@ def test_the_baseline_itself_is_accepted(problem, data):
     assert found.ratio == 1.0
 
 
+def test_an_estimate_that_beats_a_bound_is_called_one(problem, data, truth):
+    # Structure outside the class that the sensors hardly see: the paper's rule takes it, and the reason says on what.
+    wiggle = truth + 3.0 * np.sin(15 * np.pi * problem.basis.doflocs[0])
+    found = select(problem, data, fc.Tikhonov(weight=1e-9))
+    assert found.accepted
+    assert "estimate" not in found.reason
+    found = select(problem, data, fc.Candidate(problem.solve(truth), wiggle, 0.0), rule=fc.OperationalRadius(pde=0.0))
+    assert found.accepted
+    assert found.learned.radius.side == "estimate"
+    assert not found.learned.contains(truth)
+    assert found.reason.endswith("it is an estimate, the baseline's is a bound")
+
+
 def test_the_tolerance_moves_the_limit(problem, data):
     base = BASELINE(problem, data)
     c, _ = problem.parameters.project(base.parameter)
