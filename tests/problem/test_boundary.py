@@ -46,6 +46,8 @@ def test_boundary_integrals(name):
     assert v @ found.load == pytest.approx(left + right, abs=1e-14)
     assert w @ found.load == pytest.approx((2.5 if plane else 2.0) + 1.0)
     assert v @ found.operator @ w == pytest.approx(2.0 * (1.0 / (p + 1) + 1.0 / (p + 2) if plane else 2.0))
+    # Of degree 2 p + 1 along the side: no rule of lower order will do.
+    assert v @ found.operator @ v == pytest.approx(1.0 / (2 * p + 1) + 1.0 / (2 * p + 2) if plane else 2.0)
     assert not found.prescribed.size
     assert not found.homogeneous
 
