@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix, diags, identity, random_array
+from scipy.sparse import block_diag, csr_matrix, diags, identity, random_array
 from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
@@ -120,8 +120,10 @@ def test_helmholtz_is_indefinite():
     Factorization(K - 19.0 * M, definite=True)
     with pytest.raises(SolveError, match="not positive definite"):
         Factorization(K - 21.0 * M, definite=True)
-    with pytest.raises(SolveError, match="not positive definite"):
-        Factorization(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), definite=True)
+    swap = csr_matrix([[0.0, 1.0], [1.0, 0.0]])
+    for A in (swap, block_diag([0.01 * identity(20), swap])):
+        with pytest.raises(SolveError, match="not positive definite"):
+            Factorization(A, definite=True)
 
 
 def test_large_factors_are_probed_only(monkeypatch):
@@ -129,6 +131,17 @@ def test_large_factors_are_probed_only(monkeypatch):
     assert Factorization(identity(5), definite=True).solve(np.ones(5)).tolist() == [1.0] * 5
     with pytest.raises(SolveError, match="not positive definite"):
         Factorization(-identity(5), definite=True)
+
+
+def test_inaccurate_factors_are_refused(monkeypatch):
+    class Sloppy:
+        def __init__(self, lu):
+            self.solve = lambda right, *_: lu.solve(right) * (1.0 + 1e-6)
+
+    genuine = factor.splu
+    monkeypatch.setattr(factor, "splu", lambda A, **options: Sloppy(genuine(A, **options)))
+    with pytest.raises(SolveError, match="the factorization of the operator is not accurate"):
+        Factorization(identity(5), definite=False)
 
 
 def test_not_symmetric():

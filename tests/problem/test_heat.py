@@ -159,6 +159,15 @@ def test_residual_of_a_trajectory(scheme, theta):
     assert problem.boundary_defect(whole, 0.0 * q) == pytest.approx(problem.parameters.norm(whole[:, 0]), rel=1e-10)
 
 
+def test_boundary_defect_of_one_time():
+    basis = unit_basis("triangle P1", 5)
+    problem = heat(basis, dirichlet={"left": 0.0})
+    u = problem.solve(np.ones(basis.N))
+    assert problem.boundary_defect(u, np.ones(basis.N)) < 1e-15
+    # On the left side the L2 norm of y is 1/sqrt(3).
+    assert problem.boundary_defect(basis.doflocs[1], np.ones(basis.N)) == pytest.approx(1 / np.sqrt(3.0))
+
+
 def test_one_factorization_for_all_steps_and_columns():
     basis = unit_basis("triangle P1", 6)
     problem = heat(basis, times=[0.05, 0.1], steps=20)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_helpers import fitted_order, inside_points, taylor_order, unit_basis
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import csr_matrix, diags, identity
 from skfem import Basis, BilinearForm, LinearForm, asm, condense
 from skfem import solve as skfem_solve
 from skfem.helpers import dot, grad
@@ -263,6 +263,18 @@ def test_wrong_definite_is_refused():
     u = np.prod(np.sin(np.pi * basis.doflocs), axis=0)
     found = fc.LinearProblem(basis, operator=helmholtz, **options).solve((2 * np.pi**2 - 30.0) * u)
     assert np.abs(found - u).max() < 0.1
+
+
+@pytest.mark.parametrize("mass", ["consistent", "lumped"])
+def test_residual_mass(mass):
+    """The mass matrix on the free dofs: its quadratic form of a field that vanishes elsewhere."""
+    problem = elliptic("triangle P1", mass)
+    M = asm(BilinearForm(lambda u, v, w: u * v), problem.basis)
+    if mass == "lumped":
+        M = diags(np.asarray(M.sum(axis=1)).ravel()).tocsr()
+    e = np.zeros(problem.basis.N)
+    e[problem.free] = np.random.default_rng(0).standard_normal(len(problem.free))
+    assert e[problem.free] @ problem.residual_mass @ e[problem.free] == pytest.approx(e @ M @ e, rel=1e-12)
 
 
 def test_simulate():

@@ -134,6 +134,9 @@ def test_bad_coarse_meshes():
     ):
         with pytest.raises(fc.InputError, match=message):
             fc.CoarseSpace(basis, mesh)
+    inscribed = MeshTri.init_tensor(np.linspace(0.05, 0.95, 3), np.linspace(0.05, 0.95, 3))
+    with pytest.raises(fc.InputError, match="16 dofs lie outside coarse_mesh; expected the same domain"):
+        fc.CoarseSpace(basis, inscribed)
     with pytest.raises(fc.InputError, match="degree is 2; expected 0 or 1"):
         fc.CoarseSpace(basis, unit_mesh("triangle", 2), degree=2)
     with pytest.raises(fc.InputError, match="basis is a MeshTri1"):

@@ -178,6 +178,9 @@ def test_residual_is_that_of_the_equation():
     assert np.abs(problem.residual(u, q)).max() < 1e-12
     assert np.all(problem.residual(rng.standard_normal(basis.N), q)[problem.boundary.prescribed] == 0.0)
     assert problem.boundary_defect(u, q) < 1e-14
+    assert np.array_equal(
+        problem.residual_mass.toarray(), problem.parameters.weight[problem.free][:, problem.free].toarray()
+    )
     # The residual is minus R: its slope in u is minus the state derivative.
     e = rng.standard_normal(basis.N)
     e[problem.boundary.prescribed] = 0.0
@@ -216,7 +219,7 @@ def test_latest_linearization_is_reused_and_never_stale():
     assert np.allclose(problem.solve(moved), nonlinear("cubic", basis).solve(moved), rtol=1e-12)
 
 
-def test_failures_are_solve_errors():
+def test_failures_are_solve_errors(monkeypatch):
     basis = unit_basis("line P1", 16)
     # -u'' - 50 exp(u) = q has no solution (Bratu beyond its fold).
     bratu = fc.NonlinearProblem(
@@ -229,6 +232,10 @@ def test_failures_are_solve_errors():
     )
     with np.errstate(all="ignore"), pytest.raises(fc.SolveError):
         bratu.solve(np.zeros(basis.N))
+    with monkeypatch.context() as limits:
+        limits.setattr("femcert.problem.nonlinear.MOST_NEWTON_STEPS", 1)
+        with pytest.raises(fc.SolveError, match="Newton's method did not converge in 1 steps"):
+            nonlinear("quasilinear", basis).solve(np.full(basis.N, 50.0))
     singular = nonlinear("quasilinear", basis, dirichlet={})
     with pytest.raises(fc.SolveError, match=r"derivative of the state equation.*singular"):
         singular.solve(np.ones(basis.N))
