@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ from numpy.typing import NDArray
 from skfem import Basis
 
 from ..errors import InputError
+from .boundary import Value, boundary_conditions
 from .checks import Array, number, real_vector
 from .data import Data
-from .lagrange import check_state_basis, same_mesh
+from .lagrange import check_state_basis, mass_matrix, same_mesh
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
@@ -30,6 +33,8 @@ class Problem:
         The admissible class (its ``basis`` is the parameter's).
     sensors
         Functionals of the state.
+    boundary
+        Boundary conditions as algebra.
     linear
         Whether the state depends linearly (affinely) on the parameter.
     has_state
@@ -39,7 +44,17 @@ class Problem:
     linear: bool
     has_state = True
 
-    def __init__(self, basis: Basis, parameters: ParameterSpace, sensors: Sensors) -> None:
+    def __init__(
+        self,
+        basis: Basis,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        *,
+        dirichlet: Value | Mapping[str, Value] | None,
+        neumann: Mapping[str, Value] | None,
+        robin: Mapping[str, tuple[Value, Value]] | None,
+        lumped: bool = False,
+    ) -> None:
         check_state_basis(basis)
         check_space(parameters)
         if not isinstance(sensors, Sensors):
@@ -51,6 +66,8 @@ class Problem:
         self.basis = basis
         self.parameters = parameters
         self.sensors = sensors
+        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        self.lumped = lumped
 
     @property
     def observation_count(self) -> int:
@@ -116,19 +133,17 @@ class Problem:
             setattr(result, name, part)
         return result
 
-    # What the residual room needs to turn the functionals above into norms.
-
-    @property
-    def residual_mass(self) -> Any:
-        """Mass matrix on the free dofs, in which a strong residual is measured."""
-        raise NotImplementedError
-
     @property
     def free(self) -> NDArray[np.int64]:
-        """Dofs that no boundary condition prescribes."""
-        return np.arange(self.basis.N)
+        """Dofs that no Dirichlet condition prescribes."""
+        return self.boundary.free
+
+    @cached_property
+    def residual_mass(self) -> Any:
+        """Mass matrix on the free dofs, in which a strong residual is measured."""
+        return mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free]
 
     def boundary_defect(self, state: Any, parameter: Any) -> float:
-        """L2 norm of the violation of prescribed boundary (or initial) values."""
-        return 0.0
-
+        """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
+        defect = self.check_state(state) - self.boundary.values
+        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))

@@ -180,11 +180,6 @@ class HeatInitial(LinearProblem):
         return mass_matrix(self.basis, lumped=self.lumped)
 
     @cached_property
-    def residual_mass(self) -> Any:
-        """Mass matrix on the free dofs."""
-        return self.mass[self.free][:, self.free]
-
-    @cached_property
     def _stiffness(self) -> Any:
         return self.operator[self.free][:, self.free]
 

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError
 from ..linalg import Factorization
 from .base import Problem
-from .boundary import Value, boundary_conditions
+from .boundary import Value
 from .checks import Array, freeze_sparse, frozen, real_vector
 from .data import Data
 from .lagrange import mass_form, mass_matrix
@@ -65,8 +64,9 @@ class LinearProblem(Problem):
         definite: bool = False,
         lumped: bool = False,
     ) -> None:
-        super().__init__(basis, parameters, sensors)
-        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        super().__init__(
+            basis, parameters, sensors, dirichlet=dirichlet, neumann=neumann, robin=robin, lumped=lumped
+        )
         A = _matrix(operator, basis, basis, "operator")
         self.operator = freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator)
         trial = basis if parameters.basis is basis else basis.with_element(parameters.basis.elem)
@@ -78,23 +78,12 @@ class LinearProblem(Problem):
             self.source = self.source + self.boundary.load
         self.source = frozen(self.source)
         self.definite = definite
-        self.lumped = lumped
-
-    @property
-    def free(self) -> NDArray[np.int64]:
-        """Dofs that no Dirichlet condition prescribes."""
-        return self.boundary.free
 
     @cached_property
     def factor(self) -> Factorization:
         """The factorized operator on the free dofs."""
         A = self.operator[self.free][:, self.free]
         return Factorization(A, definite=self.definite, name="operator of the state equation")
-
-    @cached_property
-    def residual_mass(self) -> Any:
-        """Mass matrix on the free dofs."""
-        return mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free]
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""
@@ -110,11 +99,6 @@ class LinearProblem(Problem):
         r = self.load @ q + self.source - self.operator @ u
         r[self.boundary.prescribed] = 0.0
         return np.asarray(r)
-
-    def boundary_defect(self, state: Any, parameter: Any) -> float:
-        """``‖u - g‖`` in L2 of the Dirichlet boundary."""
-        defect = self.check_state(state) - self.boundary.values
-        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
 
     def response(self, fields: Any) -> Array:
         """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""

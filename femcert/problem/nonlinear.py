@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .base import Problem
-from .boundary import Value, boundary_conditions
+from .boundary import Value
 from .checks import Array
 from .data import Data
-from .lagrange import mass_matrix
 from .linear import BATCH, dense
 from .sensors import Sensors
 from .space import ParameterSpace
@@ -72,7 +69,7 @@ class NonlinearProblem(Problem):
         linear_in_state: bool = False,
         definite: bool = False,
     ) -> None:
-        super().__init__(basis, parameters, sensors)
+        super().__init__(basis, parameters, sensors, dirichlet=dirichlet, neumann=neumann, robin=robin)
         for name, form, kind in (
             ("equation", equation, LinearForm),
             ("state_derivative", state_derivative, BilinearForm),
@@ -80,7 +77,6 @@ class NonlinearProblem(Problem):
         ):
             if not isinstance(form, kind):
                 raise InputError(f"{name} is a {type(form).__name__}; expected a skfem {kind.__name__}")
-        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
         self._forms = (equation, state_derivative, parameter_derivative)
         same = parameters.basis is basis
         self._parameter_basis = basis if same else basis.with_element(parameters.basis.elem)
@@ -88,24 +84,9 @@ class NonlinearProblem(Problem):
         self.definite = definite
         self._latest: Linearization | None = None
 
-    @property
-    def free(self) -> NDArray[np.int64]:
-        """Dofs that no Dirichlet condition prescribes."""
-        return self.boundary.free
-
-    @cached_property
-    def residual_mass(self) -> Any:
-        """Mass matrix on the free dofs."""
-        return mass_matrix(self.basis)[self.free][:, self.free]
-
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""
         return -self._equation(self.check_state(state), self.check_parameter(parameter))
-
-    def boundary_defect(self, state: Any, parameter: Any) -> float:
-        """``‖u - g‖`` in L2 of the Dirichlet boundary."""
-        defect = self.check_state(state) - self.boundary.values
-        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
 
     def solve(self, parameter: Any) -> Array:
         """State of a parameter, by Newton's method with step halving.
@@ -165,35 +146,46 @@ class NonlinearProblem(Problem):
         R[self.boundary.prescribed] = 0.0
         return np.asarray(R)
 
-    def _derivative(self, u: Array, q: Array) -> Factorization:
+    def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
         A = asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr()
         if self.boundary.operator is not None:
             A = A + self.boundary.operator
         A = A[self.free][:, self.free]
-        return Factorization(A, definite=self.definite, name="derivative of the state equation")
+        return A, Factorization(A, definite=self.definite, name="derivative of the state equation")
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:
         u = self.boundary.values.copy()
         R = self._equation(u, q)
         start = size = float(np.linalg.norm(R))
         for _ in range(MOST_NEWTON_STEPS):
-            factor = self._derivative(u, q)
+            A, factor = self._derivative(u, q)
             step = np.zeros_like(u)
             step[self.free] = -factor.solve(R[self.free])
             if self.linear_in_state:
-                return u + step, factor
+                return self._checked_step(u + step, q, A, start), factor
             if not size > 1e-12 * start:
                 return u, factor
             u, R, fresh = self._halve(u, step, q, size)
             # Rounding stops the descent before 1e-12 on some problems; a tiny step is convergence too.
-            if np.linalg.norm(step) <= 1e-12 * (1.0 + np.linalg.norm(u)):
-                return u, self._derivative(u, q)
+            if np.linalg.norm(step) <= 1e-12 * np.linalg.norm(u):
+                return u, self._derivative(u, q)[1]
             size = fresh
         raise SolveError(f"Newton's method did not converge in {MOST_NEWTON_STEPS} steps (‖R‖ = {size:.2g})")
 
+    def _checked_step(self, u: Array, q: Array, A: Any, start: float) -> Array:
+        """`u` after the one step that an equation affine in it needs, refused if the equation is not affine."""
+        size = float(np.linalg.norm(self._equation(u, q)))
+        rounding = 1e-12 * float(np.linalg.norm(abs(A) @ np.abs(u[self.free])))
+        if not size <= 1e-6 * start + rounding:
+            raise SolveError(
+                f"one linear solve left ‖R‖ = {size:.2g} of {start:.2g}: the equation is not linear in the state; "
+                "expected linear_in_state=False"
+            )
+        return u
+
     def _halve(self, u: Array, step: Array, q: Array, size: float) -> tuple[Array, Array, float]:
         length = 1.0
-        tiny = 1e-12 * (1.0 + float(np.linalg.norm(u)))
+        tiny = 1e-12 * float(np.linalg.norm(u + step))
         for _ in range(MOST_HALVINGS):
             trial = u + length * step
             R = self._equation(trial, q)

@@ -252,3 +252,37 @@ def test_bad_forms(position):
     forms[names[position]] = lambda *_: 0.0
     with pytest.raises(fc.InputError, match=f"{names[position]} is a function; expected a skfem {kind}"):
         fc.NonlinearProblem(basis, **forms, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [0.5]))
+
+
+def test_a_false_claim_of_linearity_is_noticed():
+    basis = unit_basis("triangle P1", 6)
+    problem = nonlinear("quasilinear", basis, fc.FullSpace(basis), linear_in_state=True)
+    with pytest.raises(fc.SolveError, match="not linear in the state"):
+        problem.solve(np.full(basis.N, 8.0))
+
+
+def test_tiny_states_are_solved_as_well_as_large_ones():
+    """-div((1 + (u/s)²) grad u) = s q has the state s u; Newton must not take a tiny state for zero."""
+    s = 1e-14
+
+    @LinearForm
+    def equation(v, w):
+        return (1.0 + (w["u"] / s) ** 2) * dot(grad(w["u"]), grad(v)) - s * w["q"] * v
+
+    @BilinearForm
+    def derivative(u, v, w):
+        return (1.0 + (w["u"] / s) ** 2) * dot(grad(u), grad(v)) + 2.0 * w["u"] / s**2 * u * dot(grad(w["u"]), grad(v))
+
+    basis = unit_basis("line P1", 20)
+    sensors = fc.PointSensors(basis, inside_points(basis, 5))
+    tiny = fc.NonlinearProblem(
+        basis,
+        equation=equation,
+        state_derivative=derivative,
+        parameter_derivative=quasilinear_q,
+        parameters=fc.FullSpace(basis),
+        sensors=sensors,
+    )
+    usual = nonlinear("quasilinear", basis, fc.FullSpace(basis))
+    q = np.full(basis.N, 8.0)
+    assert np.allclose(tiny.solve(q) / s, usual.solve(q), rtol=1e-9, atol=0.0)
