@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
 
-class Problem:
+class Problem(ABC):
     """An inverse problem on finite elements: recover `parameter` from sensor values of its state.
 
     A subclass gives `solve` and `residual`; everything that a certificate needs follows.
@@ -91,16 +92,16 @@ class Problem:
             raise InputError(f"data has {data.values.size} values; {expected}")
         return data
 
+    @abstractmethod
     def solve(self, parameter: Any) -> Array:
         """State that belongs to a parameter (dof vectors)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``<r, phi_i> = l(q)(phi_i) - a(u, phi_i)``, zero at prescribed dofs.
 
         Several columns where the state has several time levels.
         """
-        raise NotImplementedError
 
     def observe(self, state: Any) -> Array:
         """``H u``, a value per observation."""
