@@ -612,7 +612,7 @@ def test_changing_the_problem(problem, data, truth, deed):
 
 
 def write_weight(p):
-    p.parameters.weight.data[:] = 1e-20
+    p.parameters.weight.data = 1e-20 * p.parameters.weight.data
 
 
 def write_root(p):
@@ -643,6 +643,22 @@ def test_writing_to_what_copies_share(data, truth, deed):
 
     # Either the write failed, or went nowhere, or was found out: never accepted.
     fallback(problem, data, learned, usable=True, rule=fc.OperationalRadius(pde=0.01, bc=1.0, optimality=0.0))
+
+
+def test_a_change_that_moves_only_the_side_is_seen(data):
+    # Without the norm of Q nothing can be proven: the radius stays, its claim goes.
+    problem = line()
+
+    def learned(p, d):
+        result = BASELINE(p, d)
+        weight = p.parameters.weight
+        weight.data = 1e-20 * weight.data
+        return result
+
+    found = select(problem, data, learned)
+    if problem.parameters.norm(np.ones(problem.basis.N)) < 0.5:
+        assert found.accepted is False
+        assert "changed the problem" in found.reason
 
 
 def test_monkeypatching_through_a_closure(data, truth):
