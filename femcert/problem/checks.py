@@ -63,8 +63,7 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A copy of `array` that nobody can write to: its memory is an immutable ``bytes`` object."""
-    array = np.ascontiguousarray(array)
-    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
+    return np.frombuffer(np.asarray(array).tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
 def freeze_sparse(matrix: Any) -> Any:

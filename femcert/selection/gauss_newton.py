@@ -76,14 +76,22 @@ class GaussNewton:
             predicted = problem.observe(problem.linearize(field(c)).state)
             return np.concatenate([data.whiten(predicted - data.values), root @ (c - centre)])
 
+        def tried(c: Array) -> Array:
+            # A trial step into impossible parameters (a negative conductivity) is one to shorten, not the end.
+            try:
+                return misfit(c)
+            except (InputError, SolveError):
+                return np.full(data.values.size + k, np.inf)
+
         def jacobian(c: Array) -> Array:
             return np.vstack([data.whiten(problem.jacobian(field(c))), root])
 
         low, high = self._limits(k)
         start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), low, high)
+        misfit(start)
         t = self.tolerance
         result = least_squares(
-            misfit, start, jac=jacobian, bounds=(low, high), xtol=t, ftol=t, gtol=t, max_nfev=self.evaluations
+            tried, start, jac=jacobian, bounds=(low, high), xtol=t, ftol=t, gtol=t, max_nfev=self.evaluations
         )
         if not result.success:
             raise SolveError(

@@ -147,7 +147,7 @@ class Selection:
         state, base, other = record["state"], record["baseline"], record["learned"]
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
-        return cls(
+        selection = cls(
             accepted=record["accepted"],
             reason=str(record["reason"]),
             state=None if state is None else frozen(np.array(state, dtype=float)),
@@ -158,6 +158,14 @@ class Selection:
             baseline=None if base is None else Certificate.from_dict(base),
             learned=None if other is None else Certificate.from_dict(other),
         )
+        if selection.accepted != selection._within_limit():
+            raise InputError("the decision contradicts the radii")
+        return selection
+
+    def _within_limit(self) -> bool:
+        if self.baseline is None or self.learned is None:
+            return False
+        return self.learned.radius.value <= self.baseline.radius.value + self.tolerance
 
 
 def _finite(text: str) -> float:

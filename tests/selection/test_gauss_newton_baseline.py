@@ -152,3 +152,26 @@ def test_not_for_linear_problems_nor_huge_classes():
     )
     with pytest.raises(fc.InputError, match="at most 2000"):
         fc.GaussNewton(weight=1.0)(full, fc.Data([0.0, 0.0], 0.1))
+
+
+def test_a_step_into_negative_conductivity_is_shortened():
+    """a = q from a start far above the truth: a full Gauss-Newton step overshoots below zero."""
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
+    cells = np.arange(40)
+    problem = fc.EllipticCoefficient(
+        basis,
+        parameters=fc.RegionSpace(basis, [cells[:20], cells[20:]]),
+        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)),
+        source=1.0,
+        transform="identity",
+    )
+    truth = problem.parameters.field([0.05, 2.0])
+    data = problem.simulate(truth)
+    start = [5.0, 5.0]
+    q = problem.parameters.field(start)
+    step = np.linalg.lstsq(problem.jacobian(q), data.values - problem.observe(problem.solve(q)), rcond=None)[0]
+    assert np.min(start + step) < 0.0
+    found = fc.GaussNewton(weight=1e-14, start=start)(problem, data)
+    assert np.allclose(found.parameter, truth, rtol=1e-4)
+    with pytest.raises(fc.InputError, match="expected positive"):
+        fc.GaussNewton(weight=1e-14)(problem, data)

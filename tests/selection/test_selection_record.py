@@ -349,3 +349,14 @@ def test_a_selection_is_frozen():
         selection.accepted = True
     with pytest.raises(ValueError, match="read-only"):
         selection.parameter[0] = 1.0
+
+
+@pytest.mark.parametrize("case", ["accepted", "rejected"])
+def test_a_decision_that_contradicts_the_radii_is_not_loaded(case, tmp_path):
+    path = tmp_path / "selection.json"
+    CASES[case]().save(path)
+    record = json.loads(path.read_text())
+    record["accepted"] = not record["accepted"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(fc.InputError, match="contradicts"):
+        fc.Selection.load(path)
