@@ -1,19 +1,29 @@
 """The command line: ``femcert validate`` and its siblings.
 
-Exit code 0 on success, 1 if a check failed, 2 on bad input (one line on stderr, no traceback).
+Exit code 0 on success, 1 if a check failed, 2 on bad input or files that cannot be written, 130 and 143 if it was
+interrupted or terminated (one line on stderr, no traceback).
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import FemcertError, InputError
 
 SUCCESS, FAILED_CHECK, BAD_INPUT = 0, 1, 2
+# As shells say it: 128 plus the number of the signal.
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: like Ctrl-C, it passes through everything that deals with failures."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -26,15 +36,43 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = build_parser().parse_args(arguments)
+    name = "femcert"
     try:
-        return int(options.run(options))
-    except InputError as error:
-        print(f"femcert {options.command}: {_one_line(error)}", file=sys.stderr)
-        return BAD_INPUT
+        with _termination_raises():
+            options = build_parser().parse_args(arguments)
+            name = f"femcert {options.command}"
+            return int(options.run(options))
+    except (InputError, OSError) as error:
+        return _end(name, _one_line(error), BAD_INPUT)
     except FemcertError as error:
-        print(f"femcert {options.command}: {type(error).__name__}: {_one_line(error)}", file=sys.stderr)
-        return FAILED_CHECK
+        return _end(name, f"{type(error).__name__}: {_one_line(error)}", FAILED_CHECK)
+    except _Terminated:
+        return _end(name, "terminated", TERMINATED)
+    except KeyboardInterrupt:
+        return _end(name, "interrupted", INTERRUPTED)
+
+
+def _end(name: str, message: str, code: int) -> int:
+    print(f"{name}: {message}", file=sys.stderr)
+    return code
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that drafts are removed; where somebody else handles it, leave it alone."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(*_: Any) -> NoReturn:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -71,23 +109,31 @@ def _add_validate(commands: Any) -> None:
         "report with the paper's values beside the computed ones. Exit code 1 if a check failed.",
     )
     command.add_argument(
-        "--out", type=Path, default=Path("validation"), metavar="DIR", help="where to write (validation)"
+        "--out", type=_directory, default=Path("validation"), metavar="DIR", help="where to write (validation)"
     )
     command.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)} (all)")
     command.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     command.set_defaults(run=_validate)
 
 
+def _directory(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected the name of a directory, came nothing")
+    return Path(text)
+
+
 def _validate(options: argparse.Namespace) -> int:
     from .report import write_validation
-    from .report.files import draft_directory
+    from .report.files import check_free, draft_directory
+    from .report.validation import owned_files
     from .study.validation import EXPERIMENTS, validate
     from .study.validation.run import checked_names
 
-    names = EXPERIMENTS if options.only is None else tuple(name.strip() for name in options.only.split(","))
-    names = checked_names(names)
-    # The directory first: a place that cannot be written to should not cost a run.
+    named = EXPERIMENTS if options.only is None else [name.strip() for name in options.only.split(",")]
+    names = checked_names([name for name in named if name])
     with draft_directory(options.out) as draft, _progress(len(names) + 1, options.quiet) as bar:
+        # First: a place that cannot be written to should not cost a run.
+        check_free(options.out, owned_files())
 
         def finished(name: str) -> None:
             bar.set_description_str(name)

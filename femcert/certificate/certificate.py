@@ -15,7 +15,7 @@ from ..problem.candidate import Candidate
 from ..problem.checks import Array, number
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
-from ..residual import ROUNDING, Residuals, evaluate
+from ..residual import Residuals, evaluate
 from ..stability import Stability, stability
 from .rules import Rule
 
@@ -90,10 +90,10 @@ class Certificate:
         return cls(
             radius=Bound(**record["radius"]),
             residuals=Residuals(**parts, reported=bool(record["optimality_reported"])),
-            total=float(record["total"]),
+            total=number(record["total"], "total", least=0.0),
             stability=Stability.from_dict(record["stability"]),
             scope=str(record["scope"]),
-            noise_level=float(record["noise_level"]),
+            noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),
         )
 
@@ -115,11 +115,11 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     pde = rule.physics(problem, candidate, residuals)
     total = rule.total(residuals, pde)
     radius = rule.radius(total, data, constant)
-    proven = _proven_radius(problem, data, candidate, None if rule.stability is not None else constant)
+    proven, allowance = _proven_radius(problem, data, candidate, None if rule.stability is not None else constant)
     q, norm = candidate.parameter, problem.parameters.norm
-    # Rounding may leave the two a hair apart where they are equal in exact arithmetic; the larger one is reported.
-    covered = proven is not None and proven <= radius * (1.0 + 1e-8) + ROUNDING * norm(q)
-    value = max(radius, proven) if covered and proven is not None else radius
+    # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
+    covered = proven <= radius * (1.0 + 1e-8) + problem.rounding * norm(q)
+    value = max(radius, proven + allowance) if covered else radius
     if not np.isfinite(value):
         raise UncertifiedError(f"the radius of {candidate.name!r} is {value}")
     return Certificate(
@@ -134,19 +134,25 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     )
 
 
-def _proven_radius(problem: Problem, data: Data, candidate: Candidate, constant: Stability | None) -> float | None:
+def _proven_radius(
+    problem: Problem, data: Data, candidate: Candidate, constant: Stability | None
+) -> tuple[float, float]:
     """``C (‖F c + y0 - y‖_Y + delta) + ‖q - B c‖_Q`` with ``B c = Pi q``: contains every discrete truth of the class.
 
-    It needs no state, so it is the yardstick for radii that use one; None where no proof is known. A constant that came
-    from elsewhere proves nothing: C is then computed here, for these sensors and this covariance.
+    It needs no state, so it is the yardstick for radii that use one; infinite where no proof is known. A constant that
+    came from elsewhere proves nothing: C is then computed here, for these sensors and this covariance. The second
+    number is what rounding may add to the first.
     """
     if not isinstance(problem, LinearProblem):
-        return None
+        return np.inf, 0.0
     try:
         constant = stability(problem, data=data) if constant is None else constant
     except (InputError, UncertifiedError):
-        return None
+        return np.inf, 0.0
     c, remainder = problem.parameters.project(candidate.parameter)
-    predicted: Array = problem.forward_matrix() @ c + problem.offset
-    misfit = data.norm(predicted - data.values) + ROUNDING * (data.norm(predicted) + data.norm(data.values))
-    return constant.constant.value * (misfit + data.noise_level) + problem.parameters.norm(remainder)
+    response: Array = problem.forward_matrix() @ c
+    size = data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
+    misfit = data.norm(response + problem.offset - data.values)
+    C = constant.constant.value
+    proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
+    return proven, C * problem.rounding * size + problem.rounding * problem.parameters.norm(candidate.parameter)

@@ -39,6 +39,11 @@ class Factorization:
     name
         What the matrix is, for error messages.
 
+    Attributes
+    ----------
+    condition
+        Estimate of the condition number ``‖A‖ ‖A^-1‖``, from below but rarely by more than a factor of two.
+
     Raises
     ------
     SolveError
@@ -67,13 +72,13 @@ class Factorization:
         self._probe(A)
 
     def _probe(self, A: Any) -> None:
-        # One solve with a seeded vector shows a null space (huge solution) and unstable pivots (residual).
+        # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution).
         b = np.random.default_rng(0).standard_normal(A.shape[0])
         x = self._lu.solve(b)
-        size = abs(A).sum(axis=0).max()
-        condition = size * np.linalg.norm(x) / np.linalg.norm(b)
-        if not condition < SINGULAR_CONDITION:
-            raise SolveError(f"the {self.name} is singular to rounding (condition number above {condition:.1g})")
+        size = float(abs(A).sum(axis=0).max())
+        self.condition = size * self._inverse_norm(x, float(np.linalg.norm(b)))
+        if not self.condition < SINGULAR_CONDITION:
+            raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
         if not np.linalg.norm(A @ x - b) <= 1e-8 * (size * np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
         if self.symmetric:
@@ -81,6 +86,17 @@ class Factorization:
                 raise SolveError(f"the {self.name} is not symmetric; expected definite=False for it")
             if not (b @ x > 0.0 and self._has_positive_pivots()):
                 raise SolveError(f"the {self.name} is not positive definite")
+
+    def _inverse_norm(self, x: Array, start: float) -> float:
+        """Estimate of ``‖A^-1‖`` by inverse iteration from a solution `x` whose right-hand side has norm `start`."""
+        growth = float(np.linalg.norm(x)) / start
+        for _ in range(2):
+            size = float(np.linalg.norm(x))
+            if not (np.isfinite(size) and size > 0.0):
+                return np.inf
+            x = self._lu.solve(x / size, "N" if self.symmetric else "T")
+            growth = max(growth, float(np.linalg.norm(x)))
+        return growth
 
     def _has_positive_pivots(self) -> bool:
         # Pivots on the diagonal have the signs of the eigenvalues (Sylvester); only a zero one is moved off it.

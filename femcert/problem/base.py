@@ -10,15 +10,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from skfem import Basis
 
 from ..errors import InputError
 from .boundary import Value, boundary_conditions
-from .checks import Array, number, real_vector
+from .checks import Array, count, freeze_sparse, number, real_vector
 from .data import Data
 from .lagrange import check_state_basis, mass_matrix, same_mesh
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
+
+# Sums, products and solves with a mass matrix (they stop at 1e-13) lose at most this, relatively.
+ROUNDING = 1e-12
 
 
 class Problem(ABC):
@@ -119,20 +123,24 @@ class Problem(ABC):
         """
         exact = self.observe(self.solve(parameter))
         scale = number(noise, "noise", least=0.0) * np.linalg.norm(exact) / np.sqrt(exact.size)
-        error = scale * np.random.default_rng(seed).standard_normal(exact.size)
+        error = scale * np.random.default_rng(count(seed, "seed", least=0)).standard_normal(exact.size)
         return Data(exact + error, float(np.linalg.norm(error)))
 
     def isolated(self) -> Problem:
         """A copy to hand to a solver that is not trusted: what it assigns there does not reach this object.
 
-        The arrays are shared, and cannot be written to.
+        The matrices and vectors of the problem are shared and cannot be written to. The basis and its mesh are the
+        user's own objects, shared as they are.
         """
-        result = copy.copy(self)
-        for name in ("sensors", "parameters"):
-            part = copy.copy(getattr(self, name))
-            part.matrix = copy.copy(part.matrix)
-            setattr(result, name, part)
+        result = _unshared(self)
+        for name in ("sensors", "parameters", "boundary"):
+            setattr(result, name, _unshared(getattr(self, name)))
         return result
+
+    @property
+    def rounding(self) -> float:
+        """What the solves behind a prediction may lose to rounding, relative to its size."""
+        return ROUNDING
 
     @property
     def free(self) -> NDArray[np.int64]:
@@ -142,9 +150,18 @@ class Problem(ABC):
     @cached_property
     def residual_mass(self) -> Any:
         """Mass matrix on the free dofs, in which a strong residual is measured."""
-        return mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free]
+        return freeze_sparse(mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free])
 
     def boundary_defect(self, state: Any, parameter: Any) -> float:
         """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
         defect = self.check_state(state) - self.boundary.values
         return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
+
+
+def _unshared(thing: Any) -> Any:
+    """A shallow copy of an object and of its sparse matrices, which then share only their arrays."""
+    twin = copy.copy(thing)
+    for name, value in list(vars(twin).items()):
+        if issparse(value):
+            object.__setattr__(twin, name, copy.copy(value))
+    return twin

@@ -20,10 +20,10 @@ def real_array(values: Any, name: str) -> Array:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
     if np.iscomplexobj(array):
         raise InputError(f"{name} is complex; expected real numbers")
-    try:
-        array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} has type {array.dtype}; expected real numbers") from None
+    # Strings, booleans and dates would convert without complaint.
+    if array.dtype.kind not in "iuf" and array.size:
+        raise InputError(f"{name} has type {array.dtype}; expected real numbers")
+    array = array.astype(np.float64)
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         where = tuple(int(i) for i in bad[0])

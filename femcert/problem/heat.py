@@ -12,6 +12,7 @@ from skfem import Basis, asm
 
 from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
+from .base import ROUNDING
 from .boundary import Value
 from .checks import Array, count, real_array
 from .coefficients import Coefficient, at_quadrature
@@ -178,6 +179,13 @@ class HeatInitial(LinearProblem):
     def mass(self) -> Any:
         """Mass matrix on all dofs."""
         return mass_matrix(self.basis, lumped=self.lumped)
+
+    @property
+    def rounding(self) -> float:
+        """Every time step is a solve; the exact exponential is as accurate as the eigenvectors."""
+        if self.scheme == "exact":
+            return ROUNDING
+        return max(ROUNDING, 8.0 * np.finfo(float).eps * self.steps * self.factor.condition)
 
     @cached_property
     def _stiffness(self) -> Any:

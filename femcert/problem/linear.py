@@ -12,7 +12,7 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError
 from ..linalg import Factorization
-from .base import Problem
+from .base import ROUNDING, Problem
 from .boundary import Value
 from .checks import Array, freeze_sparse, frozen, real_vector
 from .data import Data
@@ -85,6 +85,11 @@ class LinearProblem(Problem):
         A = self.operator[self.free][:, self.free]
         return Factorization(A, definite=self.definite, name="operator of the state equation")
 
+    @property
+    def rounding(self) -> float:
+        """A solve loses digits as the condition number of the operator says."""
+        return max(ROUNDING, 8.0 * np.finfo(float).eps * self.factor.condition)
+
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""
         q = self.check_parameter(parameter)
@@ -148,7 +153,7 @@ class LinearProblem(Problem):
         """Data of the zero parameter: ``y = F c + offset``."""
         if self.boundary.homogeneous and not self.source.any():
             return np.zeros(self.observation_count)
-        return self.observe(self.solve(np.zeros(self.parameters.basis.N)))
+        return frozen(self.observe(self.solve(np.zeros(self.parameters.basis.N))))
 
 
 def dense(columns: Any) -> Array:

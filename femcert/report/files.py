@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -27,6 +29,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 def draft_directory(target: Path) -> Iterator[Path]:
     """A new empty directory inside `target`, removed at the end: a place to build what `publish` moves.
 
+    A process that was killed could not remove its own; that is done here, for processes of this machine.
+
     Raises
     ------
     InputError
@@ -34,7 +38,8 @@ def draft_directory(target: Path) -> Iterator[Path]:
     """
     try:
         target.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target))
+        _remove_abandoned(target)
+        draft = Path(tempfile.mkdtemp(prefix=f"{_draft_prefix()}{os.getpid()}-", dir=target))
     except OSError as error:
         raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
     try:
@@ -43,15 +48,86 @@ def draft_directory(target: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+def check_free(target: Path, names: Iterable[str]) -> None:
+    """Make sure that files of these names can be put below `target` and replaced there.
+
+    Raises
+    ------
+    InputError
+        A directory stands where a file should go, a file where a directory should be, or a directory is not writable.
+    """
+    for name in names:
+        path = target / name
+        folders = [folder for folder in reversed(path.parents) if folder == target or target in folder.parents]
+        for folder in folders:
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise InputError(f"cannot write {path}: {folder} is not a directory; move it away")
+            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+                raise InputError(f"cannot write {path}: no permission to write in {folder}")
+        if path.is_dir() and not path.is_symlink():
+            raise InputError(f"cannot write {path}: it is a directory; move it away")
+
+
 def publish(draft: Path, target: Path, *, owned: Iterable[str], last: str) -> None:
     """Rename all files of `draft` into `target`, the file `last` at the end.
 
-    Of the files in `target` only those named in `owned` are ours: what an earlier run left of them and this one did not
-    make is removed, so that old and new results never stand side by side. Everything else is left alone.
+    Of the files in `target` only those named in `owned` are ours: what an earlier run left of them is moved away first,
+    and `last` before all others, so that old and new results never stand side by side. Everything else is left alone.
+    If anything goes wrong, all moves are undone.
+
+    Raises
+    ------
+    InputError
+        A file cannot be put in its place.
     """
     made = sorted(str(path.relative_to(draft)) for path in draft.rglob("*") if path.is_file())
-    for name in set(owned) - set(made):
-        (target / name).unlink(missing_ok=True)
-    for name in sorted(made, key=lambda name: name == last):
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (draft / name).replace(target / name)
+    former = sorted({*made, *owned}, key=lambda name: (name != last, name))
+    check_free(target, former)
+    moves: list[tuple[Path, Path]] = []
+    try:
+        # Inside the draft: whatever happens, it goes when the draft goes.
+        for name in former:
+            if os.path.lexists(target / name):
+                _move(target / name, draft / ".former" / name, moves)
+        for name in sorted(made, key=lambda name: name == last):
+            _move(draft / name, target / name, moves)
+    except BaseException as error:
+        for source, goal in reversed(moves):
+            with suppress(OSError):
+                goal.replace(source)
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
+        raise
+
+
+def _move(source: Path, goal: Path, moves: list[tuple[Path, Path]]) -> None:
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    # Noted first: to undo a move that did not happen does nothing, and an interrupt may come in between.
+    moves.append((source, goal))
+    source.replace(goal)
+
+
+def _draft_prefix() -> str:
+    host = re.sub(r"[^A-Za-z0-9.]", "_", platform.node())
+    return f".draft-{host}-"
+
+
+def _remove_abandoned(target: Path) -> None:
+    prefix = _draft_prefix()
+    for path in target.glob(".draft-*"):
+        found = re.fullmatch(rf"{re.escape(prefix)}(\d+)-\w+", path.name)
+        if found and path.is_dir() and not path.is_symlink() and not _lives(int(found[1])):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    if os.name == "nt":
+        # There signal 0 is no question but Ctrl-C.
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

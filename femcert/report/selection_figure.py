@@ -89,7 +89,7 @@ def _fields(
 
 
 def _message(selection: Selection) -> str:
-    name = f" {selection.learned.name!r}" if selection.learned is not None else ""
+    name = f" '{style.displayed(selection.learned.name)}'" if selection.learned is not None else ""
     return f"The learned candidate{name} is {'accepted' if selection.accepted else 'rejected'}"
 
 
@@ -109,7 +109,7 @@ def _with_lines(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]
 
 def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:
     figure = style.new_figure(2.9 * max(len(fields), 2) + 0.6, 6.2)
-    figure.suptitle(_message(selection), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.suptitle(_message(selection), x=0.01, ha="left", fontsize=12, fontweight="bold", parse_math=False)
     top, bottom = figure.subfigures(2, 1, height_ratios=[1.35, 1.0])
     panels = np.atleast_1d(top.subplots(1, len(fields), sharex=True, sharey=True))
     low = min(values.min() for _, values, _ in fields)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +31,26 @@ LEARNED: dict[str, Any] = {"color": GREEN, "linewidth": 1.8}
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of a size in inches, without pyplot and its global state."""
+    _load_matplotlib()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+
+
+def _load_matplotlib() -> None:
+    """Import matplotlib whatever MPLBACKEND says: a name it does not know stops its import, and no window is needed."""
+    if "matplotlib" in sys.modules:
+        return
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if backend:
+        # As matplotlib itself would, for whoever draws after us.
+        with suppress(ValueError):
+            matplotlib.rcParams["backend"] = backend
 
 
 def axes_of(width: float = 7.2, height: float = 4.2) -> tuple[Any, Any]:
@@ -51,7 +71,9 @@ def tidy(axes: Any, *, grid: str = "both") -> None:
 
 def title(axes: Any, message: str, detail: str = "") -> None:
     """What the figure says, and below it in smaller letters what it shows."""
-    axes.set_title(message, loc="left", fontsize=11.5, fontweight="bold", pad=19 if detail else 8)
+    # Names may hold dollar signs.
+    pad = 19 if detail else 8
+    axes.set_title(message, loc="left", fontsize=11.5, fontweight="bold", pad=pad, parse_math=False)
     if detail:
         axes.text(
             0.0, 1.01, detail, transform=axes.transAxes, fontsize=9, color=GREY, va="bottom", ha="left", in_layout=True
@@ -60,7 +82,18 @@ def title(axes: Any, message: str, detail: str = "") -> None:
 
 def short(value: float) -> str:
     """Three digits, without an exponent for thousands."""
-    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.3g}"
+    return f"{value:,.0f}" if 1000.0 <= value < 1e6 else f"{value:.3g}"
+
+
+def displayed(name: str, most: int = 24) -> str:
+    """A name of any length and script as a figure can show it: its ends, and ``?`` for what the font does not have."""
+    _load_matplotlib()
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    known = get_font(findfont(FontProperties())).get_charmap()
+    text = "".join(letter if ord(letter) in known else "?" for letter in " ".join(name.split()))
+    # The end often tells names apart.
+    return text if len(text) <= most else f"{text[: most - 9]}...{text[-6:]}"
 
 
 def save(figure: Any, path: Path) -> None:

@@ -118,12 +118,14 @@ def write_validation(result: Validation, draft: Path, target: Path) -> None:
         if figure is not None:
             path = draft / "figures" / f"{name}.png"
             style.save(figure, path)
-            pictures.append({"name": name, "alt": description, "uri": data_uri(path)})
+            width, height = (int(style.DPI * inches) for inches in figure.get_size_inches())
+            picture = {"name": name, "alt": description, "uri": data_uri(path), "width": width, "height": height}
+            pictures.append(picture)
     (draft / REPORT).write_text(page(result, pictures), encoding="utf-8")
     publish(draft, target, owned=owned_files(), last=REPORT)
 
 
-def page(result: Validation, pictures: list[dict[str, str]]) -> str:
+def page(result: Validation, pictures: list[dict[str, Any]]) -> str:
     """The report as HTML."""
     rows = _rows(result)
     uncovered = [row for row in rows["coverage"] if not row["covered"]]
@@ -190,8 +192,15 @@ def _groups(result: Validation) -> list[dict[str, Any]]:
         "Decisions": ("decision",),
         "Stability constants": ("sigma_min", "constant", "condition"),
         "Radii": ("radius_baseline", "radius_learned"),
-        "Relative errors": ("relative_error",),
-        "Stochastic residual": ("true_msr", "envelope", "empirical_msr", "upper_bound", "coverage"),
+        "Relative errors": ("relative_error", "hallucinated_part"),
+        "Stochastic residual": (
+            "true_msr",
+            "envelope",
+            "empirical_msr",
+            "upper_bound",
+            "bound_minus_mean",
+            "coverage",
+        ),
     }
     groups = []
     for name, quantities in kinds.items():

@@ -198,8 +198,9 @@ def decisions(result: Validation) -> Any:
     axes.set_xscale("log")
     axes.set_xlim(left=0.4)
     axes.set_xlabel("learned radius / baseline radius (log scale); at most 1 is accepted")
-    handles = dict(sorted(zip(*axes.get_legend_handles_labels()[::-1], strict=True)))
-    axes.legend(handles.values(), handles.keys(), frameon=False, fontsize=9, loc="lower right")
+    handles = dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
+    labels = [label for label in ("accepted here", "rejected here", "paper") if label in handles]
+    axes.legend([handles[label] for label in labels], labels, frameon=False, fontsize=9, loc="lower right")
     equal = sum(row["decision"] == row["paper_decision"] for row in rows)
     style.title(axes, f"{equal} of {len(rows)} decisions equal the paper's")
     return figure

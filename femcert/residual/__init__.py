@@ -1,7 +1,7 @@
 """How far a candidate is from the data, the physics, the boundary values, stationarity and the admissible class."""
 
-from .components import ROUNDING, Residuals, evaluate
+from .components import Residuals, evaluate
 from .optimality import reduced_gradient_norm
 from .strong import strong_rms
 
-__all__ = ["ROUNDING", "Residuals", "evaluate", "reduced_gradient_norm", "strong_rms"]
+__all__ = ["Residuals", "evaluate", "reduced_gradient_norm", "strong_rms"]

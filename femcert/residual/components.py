@@ -11,9 +11,6 @@ from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .strong import strong_rms
 
-# What solves and sums behind a prediction may lose, relative to its size; solves with a mass matrix stop at 1e-13.
-ROUNDING = 1e-12
-
 
 @dataclass(frozen=True)
 class Residuals:
@@ -55,7 +52,7 @@ def evaluate(problem: Problem, data: Data, candidate: Candidate) -> Residuals:
     u = problem.solve(q) if candidate.state is None else candidate.state
     predicted = problem.predict(u, q)
     misfit = data.norm(predicted - data.values)
-    rounding = ROUNDING * (data.norm(predicted) + data.norm(data.values))
+    rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
     if candidate.optimality is not None:
         optimality = Bound(candidate.optimality, "estimate", "reported by the candidate")
     else:

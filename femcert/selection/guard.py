@@ -1,9 +1,16 @@
-"""Runs a learned solver so that nothing it does, short of ending the process, reaches the selection."""
+"""Runs a learned solver so that its accidents do not reach the selection.
+
+It runs in this process, so this is no protection from code that means harm.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,6 +18,9 @@ import numpy as np
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, plain_copy
 from ..problem.data import Data
+
+# Of an error message that goes into the record.
+MOST_CHARACTERS = 500
 
 
 class CandidateFailure(Exception):
@@ -53,7 +63,8 @@ def _equal(first: Any, second: Any) -> bool:
 def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
     """``work()``, with any exception and a missed time limit turned into a `CandidateFailure`.
 
-    With a limit the work runs in a daemon thread that is abandoned when the limit has passed.
+    With a limit the work runs in a daemon thread that is abandoned when the limit has passed; compiled code that does
+    not let go of the interpreter is judged late, when it does.
     """
     outcome: dict[str, Any] = {}
 
@@ -61,27 +72,45 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
         try:
             outcome["result"] = work()
         except BaseException as error:  # noqa: BLE001  (a candidate may fail in any way)
+            outcome["text"] = _described(error)
             outcome["error"] = error
 
     if time_limit is None:
-        run()
+        with _surroundings_restored():
+            run()
     else:
+        start = time.monotonic()
         thread = threading.Thread(target=run, daemon=True, name="learned candidate")
-        thread.start()
-        thread.join(time_limit)
-        if thread.is_alive():
+        with _surroundings_restored():
+            thread.start()
+            thread.join(min(time_limit, threading.TIMEOUT_MAX))
+        if thread.is_alive() or time.monotonic() - start > time_limit:
             raise CandidateFailure(f"it ran past the time limit of {time_limit:g} s")
     if "error" in outcome:
         error = outcome["error"]
         # Without a thread of its own an interrupt is the user's.
         if isinstance(error, CandidateFailure) or (isinstance(error, KeyboardInterrupt) and time_limit is None):
             raise error
-        raise CandidateFailure(f"it raised {_described(error)}") from error
+        raise CandidateFailure(f"it raised {outcome['text']}") from error
     return outcome["result"]
+
+
+@contextmanager
+def _surroundings_restored() -> Iterator[None]:
+    """Undo what the work did to numpy's error handling, the warning filters and the working directory."""
+    here = os.getcwd()
+    try:
+        with np.errstate(), warnings.catch_warnings():
+            yield
+    finally:
+        if os.getcwd() != here:
+            os.chdir(here)
 
 
 def _described(error: BaseException) -> str:
     try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  (its own __str__ may fail)
-        return type(error).__name__
+        text = f"{type(error).__name__}: {error}"
+    except BaseException:  # noqa: BLE001  (its own __str__ may fail)
+        text = type(error).__name__
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " ..."

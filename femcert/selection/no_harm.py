@@ -9,7 +9,7 @@ from typing import Any
 from ..certificate import Certificate, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
 from ..problem.data import Data
 from .guard import CandidateFailure, attempt, guarded
@@ -62,7 +62,7 @@ def no_harm(
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     margin = number(tolerance, "tolerance", least=0.0)
     if time_limit is not None:
-        number(time_limit, "time_limit", above=0.0)
+        time_limit = number(time_limit, "time_limit", above=0.0)
     # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
     rule = copy.copy(rule)
     record = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
@@ -116,6 +116,6 @@ def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
             raise failure.__cause__ from None
         raise SolveError(f"the baseline failed: {failure}") from failure.__cause__
     try:
-        return check_candidate(problem, result)
+        return plain_copy(check_candidate(problem, result))
     except InputError as error:
         raise SolveError(f"the baseline is not usable: {error}") from None

@@ -16,7 +16,7 @@ import numpy as np
 from ..certificate import Certificate
 from ..errors import InputError
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, frozen
+from ..problem.checks import Array, frozen, number, real_array, real_vector
 
 SCHEMA = "femcert.selection/1"
 
@@ -112,9 +112,11 @@ class Selection:
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), allow_nan=False, indent=1)
+        if not path.name or path.is_dir():
+            raise InputError(f"{path} is a directory; expected the name of a file")
         draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             draft.write_text(text, encoding="utf-8")
             draft.replace(path)
@@ -130,6 +132,8 @@ class Selection:
         InputError
             The file is not a femcert selection of a known schema.
         """
+        if not isinstance(path, (str, Path)):
+            raise InputError(f"path is a {type(path).__name__}; expected a file name")
         try:
             text = Path(path).read_text(encoding="utf-8")
             record = json.loads(text, parse_constant=_finite, parse_float=_finite)
@@ -150,16 +154,20 @@ class Selection:
         selection = cls(
             accepted=record["accepted"],
             reason=str(record["reason"]),
-            state=None if state is None else frozen(np.array(state, dtype=float)),
-            parameter=frozen(np.array(record["parameter"], dtype=float)),
+            state=None if state is None else frozen(real_array(state, "state")),
+            parameter=frozen(real_vector(record["parameter"], None, "parameter")),
             rule=dict(record["rule"]),
-            tolerance=float(record["tolerance"]),
+            tolerance=number(record["tolerance"], "tolerance", least=0.0),
             versions=dict(record["versions"]),
             baseline=None if base is None else Certificate.from_dict(base),
             learned=None if other is None else Certificate.from_dict(other),
         )
         if selection.accepted != selection._within_limit():
             raise InputError("the decision contradicts the radii")
+        # Whatever was read leniently above (a text for a number, an extra key) shows here.
+        changed = [key for key, value in selection.to_dict().items() if record.get(key, ...) != value]
+        if changed or len(record) != len(selection.to_dict()):
+            raise InputError(f"{changed or 'its keys'} are not as femcert writes them")
         return selection
 
     def _within_limit(self) -> bool:

@@ -11,11 +11,10 @@ from scipy.linalg import solve_triangular, svd
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array, frozen
+from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
-from ..residual import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Stability:
         """The inverse of `to_dict`."""
         return cls(
             constant=Bound(**record["constant"]),
-            exponent=float(record["exponent"]),
-            singular_values=frozen(np.array(record["singular_values"], dtype=float)),
+            exponent=number(record["exponent"], "exponent", above=0.0),
+            singular_values=frozen(real_vector(record["singular_values"], None, "singular_values")),
             weakest=None,
             scope=str(record["scope"]),
         )
@@ -101,6 +100,10 @@ def stability(
     UncertifiedError
         The smallest singular value is zero to rounding, or the columns of the class are nearly dependent.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    if data is not None:
+        problem.check_data(data)
     if guarantee != "discrete":
         raise UncertifiedError(f"guarantee {guarantee!r} is not available; 'discrete' is")
     k, m = problem.parameters.dimension, problem.observation_count
@@ -117,7 +120,7 @@ def stability(
     _, sigma, Vt = svd(scaled, full_matrices=False)
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
     eps = np.finfo(float).eps
-    rounding = (ROUNDING + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
+    rounding = (problem.rounding + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
     if not sigma[-1] > rounding:
         raise UncertifiedError(
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "

@@ -19,7 +19,7 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.residual import ROUNDING, evaluate, strong_rms
+from femcert.residual import evaluate, strong_rms
 from femcert.residual.optimality import reduced_gradient
 from femcert.residual.strong import strong_field
 
@@ -144,7 +144,7 @@ def test_a_solved_state_has_no_residual(mesh, element):
     found = evaluate(problem, data, candidate)
     size = np.linalg.norm(data.values)
     # Nothing but the allowance for rounding is left of the misfit.
-    assert ROUNDING * size < found.data.value <= 3.0 * ROUNDING * size
+    assert problem.rounding * size < found.data.value <= 3.0 * problem.rounding * size
     assert found.pde.value < 1e-9
     assert found.bc.value == 0.0
     assert found.admissibility.value < 1e-12
