@@ -108,6 +108,8 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     UncertifiedError
         The stability constant is infinite, or the rule needs a residual that the candidate does not have.
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     residuals = evaluate(problem, data, candidate)

@@ -42,7 +42,8 @@ class Factorization:
     Attributes
     ----------
     condition
-        Estimate of the condition number ``‖A‖ ‖A^-1‖``, from below but rarely by more than a factor of two.
+        Estimate of the condition number of the matrix scaled to a unit diagonal, from below but rarely by more than a
+        factor of two.
 
     Raises
     ------
@@ -66,6 +67,8 @@ class Factorization:
             self._lu = splu(A, **options)
         except RuntimeError as error:
             raise SolveError(f"the {name} ({A.shape[0]} unknowns) is singular: {error}") from None
+        except MemoryError:
+            raise SolveError(f"the factors of the {name} ({A.shape[0]} unknowns) do not fit in memory") from None
         _made += 1
         self.name = name
         self.symmetric = definite
@@ -75,10 +78,10 @@ class Factorization:
         # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution).
         b = np.random.default_rng(0).standard_normal(A.shape[0])
         x = self._lu.solve(b)
-        size = float(abs(A).sum(axis=0).max())
-        self.condition = size * self._inverse_norm(x, float(np.linalg.norm(b)))
+        self.condition = self._scaled_condition(A)
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
+        size = float(abs(A).sum(axis=0).max())
         if not np.linalg.norm(A @ x - b) <= 1e-8 * (size * np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
         if self.symmetric:
@@ -87,16 +90,22 @@ class Factorization:
             if not (b @ x > 0.0 and self._has_positive_pivots()):
                 raise SolveError(f"the {self.name} is not positive definite")
 
-    def _inverse_norm(self, x: Array, start: float) -> float:
-        """Estimate of ``‖A^-1‖`` by inverse iteration from a solution `x` whose right-hand side has norm `start`."""
-        growth = float(np.linalg.norm(x)) / start
-        for _ in range(2):
-            size = float(np.linalg.norm(x))
-            if not (np.isfinite(size) and size > 0.0):
+    def _scaled_condition(self, A: Any) -> float:
+        # Elimination does not feel a scaling of rows and columns, so neither does this number: ‖S‖ ‖S^-1‖ for
+        # S = D^-1/2 A D^-1/2 with the diagonal D of A, the latter by inverse iteration.
+        diagonal = np.abs(A.diagonal())
+        root = np.sqrt(diagonal) if np.all(diagonal > 0.0) else np.ones(len(diagonal))
+        size = float((abs(A) @ (1.0 / root) / root).max())
+        x = np.random.default_rng(1).standard_normal(len(root))
+        growth = 0.0
+        for step in range(3):
+            x = x / np.linalg.norm(x)
+            x = root * self._lu.solve(root * x, "N" if self.symmetric or step % 2 == 0 else "T")
+            length = float(np.linalg.norm(x))
+            if not (np.isfinite(length) and length > 0.0):
                 return np.inf
-            x = self._lu.solve(x / size, "N" if self.symmetric else "T")
-            growth = max(growth, float(np.linalg.norm(x)))
-        return growth
+            growth = max(growth, length)
+        return size * growth
 
     def _has_positive_pivots(self) -> bool:
         # Pivots on the diagonal have the signs of the eigenvalues (Sylvester); only a zero one is moved off it.

@@ -66,6 +66,11 @@ class Problem(ABC):
             raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
         if not same_mesh(basis.mesh, parameters.basis.mesh):
             raise InputError("parameters live on another mesh than basis; build them on the same mesh")
+        made_for = sensors.basis
+        if made_for is not None and not (
+            same_mesh(basis.mesh, made_for.mesh) and type(made_for.elem) is type(basis.elem)
+        ):
+            raise InputError("sensors were made for another mesh or element than basis; build them on this basis")
         if sensors.matrix.shape[1] != basis.N:
             raise InputError(f"sensors expect {sensors.matrix.shape[1]} dofs, but basis has {basis.N}")
         self.basis = basis

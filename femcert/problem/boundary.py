@@ -71,6 +71,8 @@ def boundary_conditions(
         raise InputError(f"{sorted(set(neumann or {}) & set(robin or {}))} is both in neumann and in robin")
     if isinstance(dirichlet, Mapping):
         parts = {name: (_outer_facets(mesh, name), value) for name, value in dirichlet.items()}
+    elif dirichlet is not None and not callable(dirichlet) and np.ndim(dirichlet):
+        raise InputError(f"dirichlet is a {type(dirichlet).__name__}; expected a number, a function or a mapping")
     else:
         named = np.concatenate(list(natural.values())) if natural else np.zeros(0, dtype=np.int64)
         rest = np.setdiff1d(mesh.boundary_facets(), named)
@@ -112,7 +114,7 @@ def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64
     prescribed = np.zeros(basis.N, dtype=bool)
     for name, (facets, value) in parts.items():
         dofs = basis.get_dofs(facets=facets).flatten()
-        given = nodal_values(basis, value, f"the Dirichlet value on {name!r}")[dofs]
+        given = nodal_values(basis, value, f"the Dirichlet value on {name!r}", dofs)
         # Two parts may meet in a corner; they must agree there, or the state would be ambiguous.
         clash = prescribed[dofs] & (np.abs(values[dofs] - given) > 1e-12 * (1.0 + np.abs(given)))
         if clash.any():
@@ -134,7 +136,7 @@ def _natural(
     for name, where in facets.items():
         part = _facet_basis(basis, where)
         if name in robin:
-            if not isinstance(robin[name], tuple) or len(robin[name]) != 2:
+            if not isinstance(robin[name], (tuple, list)) or len(robin[name]) != 2:
                 raise InputError(f"robin[{name!r}] is {robin[name]!r}; expected a pair (alpha, g)")
             alpha, g = robin[name]
             weight = _on_facets(alpha, part, f"the Robin coefficient on {name!r}")

@@ -40,17 +40,20 @@ class BoundarySensors(Sensors):
     def __init__(self, basis: Basis, *, boundary: str | None = None, count: int) -> None:
         check_state_basis(basis)
         mesh = basis.mesh
+        if boundary is not None and not isinstance(boundary, str):
+            raise InputError(f"boundary is a {type(boundary).__name__}; expected the name of a boundary part")
         facets = mesh.boundary_facets() if boundary is None else boundary_facets(mesh, boundary)
         if mesh.dim() == 1:
-            super().__init__(_end_points(basis, facets, count))
+            super().__init__(_end_points(basis, facets, count), basis)
         else:
-            super().__init__(_arc_averages(basis, facets, count))
+            super().__init__(_arc_averages(basis, facets, count), basis)
 
 
 def _end_points(basis: Basis, facets: NDArray[np.int64], number: int) -> csr_matrix:
     if count(number, "count") != len(facets):
         raise InputError(f"count is {number}, but this boundary has {len(facets)} points")
-    nodes = np.sort(basis.mesh.facets[0, facets])
+    nodes = basis.mesh.facets[0, facets]
+    nodes = nodes[np.argsort(basis.mesh.p[0, nodes])]
     points = basis.mesh.p[:, nodes]
     cells = np.array([np.flatnonzero((basis.mesh.t == node).any(axis=0))[0] for node in nodes])
     return interpolation_matrix(basis, points, cells)
@@ -92,7 +95,8 @@ def _walk(mesh: Any, facets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDAr
     degree = np.diff(graph.indptr)
     _, label = connected_components(graph, directed=False)
     # All nodes from left to right, those above each other from below; rounded, so that noise does not decide.
-    sweep = np.lexsort(np.round(mesh.p / np.ptp(mesh.p), 9)[::-1])
+    p = mesh.p - mesh.p.mean(axis=1, keepdims=True)
+    sweep = np.lexsort(np.round(p / np.ptp(p, axis=1).max(), 9)[::-1])
     sweep = sweep[degree[sweep] > 0]
     position: Array = np.full(n, -1.0)
     reached = 0
@@ -100,7 +104,7 @@ def _walk(mesh: Any, facets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDAr
         members = sweep[label[sweep] == piece]
         ends = members[degree[members] == 1]
         order = depth_first_order(graph, ends[0] if len(ends) else members[0], directed=False)[0]
-        if not len(ends) and cross(mesh.p[:, order], mesh.p[:, np.roll(order, -1)]).sum() < 0.0:
+        if not len(ends) and cross(p[:, order], p[:, np.roll(order, -1)]).sum() < 0.0:
             order[1:] = order[:0:-1].copy()
         position[order] = reached + np.arange(len(order))
         reached += len(order) + 1

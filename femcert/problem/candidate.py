@@ -69,7 +69,7 @@ class Candidate:
         cls, problem: Problem, coefficients: Any, *, optimality: float | None = None, name: str = "learned"
     ) -> Candidate:
         """The parameter ``B c`` with the state that the problem's own solver gives it."""
-        q = problem.parameters.field(coefficients)
+        q = _of_problem(problem).parameters.field(coefficients)
         return cls(_state_of(problem, q), q, optimality, name, mesh=problem.basis.mesh)
 
     @classmethod
@@ -87,7 +87,7 @@ class Candidate:
         Without a `state` the problem's own solver computes it. A heat state is a function for each observation
         time, in a list (or one function, for one time).
         """
-        q = sampled(problem.parameters.basis, parameter, "parameter")
+        q = sampled(_of_problem(problem).parameters.basis, parameter, "parameter")
         if state is None:
             u = _state_of(problem, q)
         elif isinstance(state, (list, tuple)):
@@ -103,9 +103,7 @@ class Candidate:
 
         Without a ``state`` the problem's own solver computes it. No pickled object is ever loaded.
         """
-        path = Path(path)
-        if path.suffix != ".npz":
-            raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
+        path = _npz_path(path)
         try:
             # np.load would leave a damaged file open.
             with path.open("rb") as file:
@@ -124,9 +122,7 @@ class Candidate:
 
     def save(self, path: str | Path) -> None:
         """Write an ``.npz`` file that `from_file` reads."""
-        path = Path(path)
-        if path.suffix != ".npz":
-            raise InputError(f"{path} has the suffix {path.suffix!r}; expected .npz")
+        path = _npz_path(path)
         arrays: dict[str, Any] = {"parameter": self._parameter}
         if self._state is not None:
             arrays["state"] = self._state
@@ -156,6 +152,18 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     elif problem.has_state:
         raise InputError(f"candidate {candidate.name!r} has no state; expected one, or use Candidate.from_coefficients")
     return candidate
+
+
+def _of_problem(problem: Any) -> Problem:
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    return problem
+
+
+def _npz_path(path: Any) -> Path:
+    if not isinstance(path, (str, Path)) or Path(path).suffix != ".npz":
+        raise InputError(f"path is {path!r}; expected a file name that ends in .npz")
+    return Path(path)
 
 
 def _state_of(problem: Problem, parameter: Array) -> Array | None:

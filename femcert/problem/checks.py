@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 def real_array(values: Any, name: str) -> Array:
     """`values` as float64, or an `InputError` for complex, non-numeric, NaN or infinite entries."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} is a masked array with masked entries; expected numbers everywhere")
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -113,13 +113,13 @@ class EllipticCoefficient(NonlinearProblem):
         f = at_quadrature(0.0 if source is None else source, basis, "source")
 
         def conductivity(q: Any) -> Any:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 a = np.exp(q) if transform == "exp" else np.asarray(q)
             check_sign(a, "the conductivity", "positive")
             return a
 
         def slope(q: Any) -> Any:
-            return np.exp(q) if transform == "exp" else 1.0
+            return conductivity(q) if transform == "exp" else 1.0
 
         super().__init__(
             basis,

@@ -24,6 +24,7 @@ from skfem import (
 )
 from skfem.helpers import dot, grad
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+from skfem.quadrature import get_quadrature
 
 from ..errors import InputError
 from .checks import Array, freeze_sparse, real_array
@@ -71,7 +72,25 @@ def check_state_basis(basis: Basis) -> Basis:
     """`basis` if a state can live on it: supported and continuous."""
     if degree(basis) == 0:
         raise InputError(f"{type(basis.elem).__name__} is discontinuous; a state needs degree 1 or 2")
+    check_quadrature(basis)
     return basis
+
+
+def check_quadrature(basis: Basis) -> None:
+    """Refuse a basis whose own quadrature does not integrate the mass matrix: its norms would be wrong."""
+    if not hasattr(basis, "doflocs"):
+        raise InputError("basis was made with disable_doflocs=True; expected one that knows its dof locations")
+    X, W = get_quadrature(basis.mesh.refdom, 2 * basis.elem.maxdeg)
+    if not np.allclose(_reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W), rtol=0.0, atol=1e-9):
+        raise InputError(
+            f"the quadrature of basis ({basis.W.size} points) is too coarse for {type(basis.elem).__name__}; expected "
+            f"intorder of at least {2 * basis.elem.maxdeg}"
+        )
+
+
+def _reference_mass(basis: Basis, X: Array, W: Array) -> Array:
+    phi = np.array([np.broadcast_to(basis.elem.lbasis(X, i)[0], W.shape) for i in range(basis.Nbfun)])
+    return np.asarray((phi * W) @ phi.T)
 
 
 def constant_basis(basis: Basis) -> Basis:
@@ -107,15 +126,15 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
     return diags(rows).tocsr()
 
 
-def sampled(basis: Basis, function: Any, name: str) -> NDArray[Any]:
-    """`function` (a number or a callable of the scikit-fem coordinates ``x``) at the dofs of `basis`, as it is."""
-    x = basis.doflocs
+def sampled(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> NDArray[Any]:
+    """`function` (a number or a callable of the scikit-fem coordinates ``x``) at dofs of `basis`, as it is."""
+    x = basis.doflocs[:, dofs]
     values = np.asarray(function(x) if callable(function) else function)
     if values.shape not in ((), (x.shape[1],)):
         raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected ({x.shape[1]},)")
     return np.array(np.broadcast_to(values, (x.shape[1],)))
 
 
-def nodal_values(basis: Basis, function: Any, name: str) -> Array:
+def nodal_values(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> Array:
     """`sampled`, refused unless finite and real."""
-    return real_array(sampled(basis, function, name), name)
+    return real_array(sampled(basis, function, name, dofs), name)

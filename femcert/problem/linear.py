@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
-from ..errors import InputError
+from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .base import ROUNDING, Problem
 from .boundary import Value
@@ -22,6 +22,8 @@ from .space import ParameterSpace
 
 # Columns per batch of right-hand sides: enough for the solver, few enough for memory at 1e6 dofs.
 BATCH = 16
+# Entries of a forward matrix that is cheap enough to be made for a gradient alone.
+SMALL_FORWARD_MATRIX = 10_000_000
 
 
 class LinearProblem(Problem):
@@ -69,10 +71,10 @@ class LinearProblem(Problem):
         )
         A = _matrix(operator, basis, basis, "operator")
         self.operator = freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator)
-        trial = basis if parameters.basis is basis else basis.with_element(parameters.basis.elem)
+        trial, test = _load_bases(parameters.basis, basis)
         if load is None:
             load = mass_matrix(basis) if trial is basis else mass_form
-        self.load = freeze_sparse(_matrix(load, trial, basis, "load"))
+        self.load = freeze_sparse(_matrix(load, trial, test, "load"))
         self.source = _vector(source, basis)
         if self.boundary.load is not None:
             self.source = self.source + self.boundary.load
@@ -83,7 +85,13 @@ class LinearProblem(Problem):
     def factor(self) -> Factorization:
         """The factorized operator on the free dofs."""
         A = self.operator[self.free][:, self.free]
-        return Factorization(A, definite=self.definite, name="operator of the state equation")
+        try:
+            return Factorization(A, definite=self.definite, name="operator of the state equation")
+        except SolveError as error:
+            if len(self.boundary.prescribed):
+                raise
+            hint = "no Dirichlet condition is given; a reaction or a Robin condition would also fix the state"
+            raise SolveError(f"{error} ({hint})") from None
 
     @property
     def rounding(self) -> float:
@@ -140,7 +148,8 @@ class LinearProblem(Problem):
         From the forward matrix where it is small, else by one state and one adjoint solve.
         """
         q = self.check_parameter(parameter)
-        if self.parameters.dimension <= self.check_data(data).values.size:
+        k, m = self.parameters.dimension, self.check_data(data).values.size
+        if k <= m and k * m <= SMALL_FORWARD_MATRIX:
             F = data.whiten(self.forward_matrix())
             c, _ = self.parameters.project(q)
             return np.asarray(F.T @ (F @ c - data.whiten(data.values - self.offset)))
@@ -154,6 +163,15 @@ class LinearProblem(Problem):
         if self.boundary.homogeneous and not self.source.any():
             return np.zeros(self.observation_count)
         return frozen(self.observe(self.solve(np.zeros(self.parameters.basis.N))))
+
+
+def _load_bases(parameter: Basis, state: Basis) -> tuple[Basis, Basis]:
+    """Bases with one quadrature, fine enough for the product of a parameter and a state."""
+    if parameter is state:
+        return state, state
+    if parameter.elem.maxdeg > state.elem.maxdeg:
+        return parameter, parameter.with_element(state.elem)
+    return state.with_element(parameter.elem), state
 
 
 def dense(columns: Any) -> Array:

@@ -25,8 +25,8 @@ class FunctionSpace(ParameterSpace):
 
     def __init__(self, basis: Basis, functions: Sequence[Callable[..., Any]], *, inner: str = "l2") -> None:
         degree(basis)
-        if not len(functions):
-            raise InputError("functions is empty; expected at least one function of x")
+        if not isinstance(functions, Sequence) or not len(functions):
+            raise InputError(f"functions is {functions!r}; expected a list of at least one function of x")
         columns = [nodal_values(basis, function, f"functions[{i}]") for i, function in enumerate(functions)]
         super().__init__(basis, np.column_stack(columns), inner=inner)
 
@@ -47,7 +47,9 @@ class RegionSpace(ParameterSpace):
     ) -> None:
         degree(basis)
         if regions is None:
-            regions = sorted(basis.mesh.subdomains or {})
+            # Gmsh's own bookkeeping is no region.
+            regions = sorted(name for name in basis.mesh.subdomains or {} if not name.startswith("gmsh:"))
+        regions = listed(regions)
         self.regions = [name if isinstance(name, str) else f"region {i}" for i, name in enumerate(regions)]
         matrix = region_indicators(basis.mesh, regions)
         if np.max(matrix.sum(axis=1)) > 1:
@@ -57,16 +59,25 @@ class RegionSpace(ParameterSpace):
 
 def region_indicators(mesh: Any, regions: Sequence[str | NDArray[np.int64]]) -> csr_matrix:
     """Sparse ``(elements, regions)`` matrix of ones; unknown names, empty and repeated regions are refused."""
-    if isinstance(regions, str) or not len(regions):
-        raise InputError(f"regions is {regions!r}; expected a list of subdomain names or of element arrays")
+    regions = listed(regions)
     cells = [_elements(mesh, region, i) for i, region in enumerate(regions)]
     columns = np.repeat(np.arange(len(cells)), [len(c) for c in cells])
     rows = np.concatenate(cells)
     return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(mesh.nelements, len(cells)))
 
 
+def listed(regions: Any) -> list[Any]:
+    """`regions` as a list with something in it."""
+    if isinstance(regions, str) or not isinstance(regions, (Sequence, np.ndarray)) or not len(regions):
+        raise InputError(f"regions is {regions!r}; expected a list of subdomain names or of element arrays")
+    return list(regions)
+
+
 def _elements(mesh: Any, region: str | NDArray[np.int64], i: int) -> NDArray[np.int64]:
-    cells = region_elements(mesh, region) if isinstance(region, str) else np.asarray(region)
+    try:
+        cells = region_elements(mesh, region) if isinstance(region, str) else np.asarray(region)
+    except ValueError as error:
+        raise InputError(f"region {i}: {error}") from None
     if cells.ndim != 1 or not len(cells) or not np.issubdtype(cells.dtype, np.integer):
         raise InputError(f"region {i} has shape {cells.shape} and type {cells.dtype}; expected element indices")
     if cells.min() < 0 or cells.max() >= mesh.nelements or len(np.unique(cells)) < len(cells):

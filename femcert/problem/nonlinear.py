@@ -139,6 +139,8 @@ class NonlinearProblem(Problem):
 
     def _equation(self, u: Array, q: Array) -> Array:
         R = asm(self._forms[0], self.basis, **self._fields(u, q))
+        if np.iscomplexobj(R):
+            raise InputError("the equation assembles to complex numbers; expected a real form")
         if self.boundary.operator is not None:
             R = R + self.boundary.operator @ u
         if self.boundary.load is not None:

@@ -29,11 +29,14 @@ class Sensors:
         CSR, ``(count, dofs)``.
     bounded
         Whether the functionals are bounded on H1, which a claim about the continuous problem needs.
+    basis
+        The basis they were made for, or None for a bare matrix.
     """
 
     bounded = False
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, basis: Basis | None = None) -> None:
+        self.basis = basis
         if issparse(matrix):
             if np.iscomplexobj(matrix):
                 raise InputError("the sensor matrix is complex; expected real numbers")
@@ -55,7 +58,7 @@ class Sensors:
 
     def __call__(self, state: Any) -> Array:
         """Values of the sensors on a dof vector, or on columns."""
-        u = np.asarray(state)
+        u = real_array(state, "state")
         if u.ndim not in (1, 2) or u.shape[0] != self.matrix.shape[1]:
             raise InputError(f"state has shape {u.shape}; the sensors expect {self.matrix.shape[1]} dofs")
         return np.asarray(self.matrix @ u)
@@ -69,7 +72,8 @@ class PointSensors(Sensors):
     Parameters
     ----------
     points
-        ``(m, dimension)``, a row per sensor (``(m,)`` in 1D; scikit-fem's ``(dimension, m)`` is understood too).
+        ``(m, dimension)``, a row per sensor; ``(m,)`` in 1D. scikit-fem's ``(dimension, m)`` is understood too, but a
+        square array is read by rows.
     """
 
     def __init__(self, basis: Basis, points: Any) -> None:
@@ -77,7 +81,7 @@ class PointSensors(Sensors):
         self.points = sensor_points(basis, points)
         cells = _inside(basis, self.points)
         self.bounded = basis.mesh.dim() == 1
-        super().__init__(interpolation_matrix(basis, self.points.T, cells))
+        super().__init__(interpolation_matrix(basis, self.points.T, cells), basis)
 
 
 class AverageSensors(Sensors):
@@ -92,8 +96,16 @@ class AverageSensors(Sensors):
         check_state_basis(basis)
         self.points = sensor_points(basis, points)
         self.radius = number(radius, "radius", above=0.0)
+        extent = float(np.ptp(basis.mesh.p, axis=1).max())
+        if not 1e-9 * extent < self.radius < 10.0 * extent:
+            raise InputError(f"radius is {self.radius:g} on a mesh of size {extent:g}; expected something between")
         _inside(basis, self.points)
-        super().__init__(disc_matrix(basis, self.points.T, self.radius))
+        super().__init__(disc_matrix(basis, self.points.T, self.radius), basis)
+        total = np.asarray(self.matrix.sum(axis=1)).ravel()
+        if not np.allclose(total, 1.0, rtol=0.0, atol=1e-6):
+            i = int(np.argmax(np.abs(total - 1.0)))
+            where = self.points[i].tolist()
+            raise InputError(f"the disc of sensor {i} at {where} is too small to be told from a point")
 
 
 class RegionSensors(Sensors):
@@ -108,7 +120,7 @@ class RegionSensors(Sensors):
         moments = asm(mass_form, basis, constant_basis(basis)).tocsr()
         areas = basis.dx.sum(axis=1)
         H = indicators.T @ moments
-        super().__init__(diags(1.0 / (indicators.T @ areas)) @ H)
+        super().__init__(diags(1.0 / (indicators.T @ areas)) @ H, basis)
         _refuse_equal_rows(self.matrix)
 
 

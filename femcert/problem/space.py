@@ -15,7 +15,7 @@ from skfem import Basis, asm
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .checks import Array, freeze_sparse, frozen, number, real_vector
-from .lagrange import degree, mass_matrix, stiffness_form
+from .lagrange import check_quadrature, degree, mass_matrix, stiffness_form
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm")
@@ -45,6 +45,7 @@ class ParameterSpace:
 
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
+        check_quadrature(basis)
         if inner not in INNER:
             raise InputError(f"inner is {inner!r}; expected one of {', '.join(INNER)}")
         if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:

@@ -64,7 +64,7 @@ class RaySensors(Sensors):
             )
         else:
             raise InputError(f"rule is {rule!r}; expected 'exact' or 'sampled'")
-        super().__init__(matrix)
+        super().__init__(matrix, basis)
         self._refuse_blind_angles()
 
     def _refuse_blind_angles(self) -> None:
@@ -98,6 +98,7 @@ class Tomography(LinearProblem):
         spacing: float | None = None,
         rule: str = "exact",
     ) -> None:
+        check_state_basis(basis)
         if type(check_space(parameters).basis.elem) is not type(basis.elem):
             raise InputError(
                 f"parameters live on {type(parameters.basis.elem).__name__}, the image on "
@@ -141,6 +142,6 @@ def _checked_angles(angles: Any) -> Array:
     if array.ndim != 1 or not array.size:
         raise InputError(f"angles has shape {array.shape}; expected a list of degrees")
     turned = np.sort(np.mod(array, 180.0))
-    if np.any(np.diff(turned) < 1e-9):
+    if np.any(np.diff([*turned, turned[0] + 180.0]) < 1e-9):
         raise InputError("two angles see the same rays (equal, or 180 degrees apart); expected distinct ones")
     return array

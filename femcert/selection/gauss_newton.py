@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.optimize import least_squares
 
 from ..errors import InputError, SolveError
@@ -17,6 +18,8 @@ from ..problem.nonlinear import NonlinearProblem
 from ..residual.optimality import reduced_gradient
 
 MOST_COORDINATES = 2000
+# Of the largest gradient that a misfit of this size could have: above it a point is no minimum.
+NOT_STATIONARY = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +54,11 @@ class GaussNewton:
         number(self.weight, "weight", above=0.0)
         number(self.tolerance, "tolerance", above=0.0)
         count(self.evaluations, "evaluations")
-        if self.bounds is not None and (not isinstance(self.bounds, tuple) or len(self.bounds) != 2):
-            raise InputError(f"bounds is {self.bounds!r}; expected a pair (low, high)")
+        if self.bounds is not None:
+            if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:
+                raise InputError(f"bounds is {self.bounds!r}; expected a pair (low, high)")
+            if any(np.asarray(limit).dtype.kind not in "iuf" for limit in self.bounds):
+                raise InputError(f"bounds is {self.bounds!r}; expected numbers or vectors of numbers")
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """The reconstruction; its optimality is the (projected) gradient norm of the objective.
@@ -88,10 +94,22 @@ class GaussNewton:
 
         low, high = self._limits(k)
         start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), low, high)
-        misfit(start)
+        try:
+            scale = float(np.linalg.norm(misfit(start))) or 1.0
+        except InputError as error:
+            raise InputError(f"the start {start.tolist()} is not possible, give start=...: {error}") from None
         t = self.tolerance
+        # Divided by its first size, so that the tolerances mean the same in any units.
         result = least_squares(
-            tried, start, jac=jacobian, bounds=(low, high), xtol=t, ftol=t, gtol=t, max_nfev=self.evaluations
+            lambda c: tried(c) / scale,
+            start,
+            jac=lambda c: jacobian(c) / scale,
+            bounds=(low, high),
+            x_scale="jac",
+            xtol=t,
+            ftol=t,
+            gtol=t,
+            max_nfev=self.evaluations,
         )
         if not result.success:
             raise SolveError(
@@ -99,9 +117,19 @@ class GaussNewton:
             )
         c = np.asarray(result.x)
         g = reduced_gradient(problem, data, c) + root.T @ (root @ (c - centre))
-        return Candidate.from_coefficients(
-            problem, c, optimality=_projected_norm(problem, c, g, low, high), name="baseline"
-        )
+        optimality = _projected_norm(problem, c, g, low, high)
+        self._check_stationary(problem, jacobian(c), misfit(c), scale, optimality)
+        return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
+
+    def _check_stationary(self, problem: Problem, J: Array, f: Array, scale: float, optimality: float) -> None:
+        """Refuse a point where the steps became short although the gradient is not small."""
+        steepest = float(np.linalg.norm(solve_triangular(problem.parameters.root, J.T, trans="T"))) * np.linalg.norm(f)
+        share = max(NOT_STATIONARY, 10.0 * self.tolerance)
+        if not (optimality <= share * steepest or np.linalg.norm(f) <= 1e-6 * scale):
+            raise SolveError(
+                f"Gauss-Newton stopped where the gradient is not zero ({optimality:.2g} of at most {steepest:.2g}); "
+                "try another start, bounds, or a larger weight"
+            )
 
     def _limits(self, k: int) -> tuple[Array, Array]:
         low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds

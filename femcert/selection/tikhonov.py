@@ -19,8 +19,10 @@ from ..residual import reduced_gradient_norm
 from .ridge import Ridge, ridge_of_columns, ridge_of_rows
 from .weights import CHOICES, choose_weight
 
-# Entries of a dense m x k forward matrix that are still welcome (800 MB).
-MOST_DENSE_ENTRIES = 100_000_000
+# Up to this many data or coordinates, whichever are fewer, a dense decomposition is quick.
+MOST_DENSE_ROWS = 1500
+# Entries of a dense forward matrix that still fit (1.6 GB), where sensors couple too many dofs for a sparse system.
+MOST_DENSE_ENTRIES = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ class Tikhonov:
             raise InputError(f"Tikhonov solves linear problems; for a {type(problem).__name__} use GaussNewton")
         problem.check_data(data)
         k, m = problem.parameters.dimension, problem.observation_count
-        if min(k, m) * max(k, m) > MOST_DENSE_ENTRIES:
+        if min(k, m) > MOST_DENSE_ROWS and (_is_local(problem) or k * m > MOST_DENSE_ENTRIES):
             return _from_optimality_system(problem, data, self._given())
         ridge = _ridge(problem, data)
         weight = self.weight
@@ -82,6 +84,11 @@ def _ridge(problem: LinearProblem, data: Data) -> Ridge:
     y = data.whiten(data.values - problem.offset)
     few = problem.parameters.dimension <= max(problem.observation_count, 500)
     return (ridge_of_columns if few else ridge_of_rows)(F, y, problem.parameters)
+
+
+def _is_local(problem: LinearProblem) -> bool:
+    """Whether ``H' H`` is about as sparse as a finite-element matrix (points and averages, not rays)."""
+    return bool(np.sum(np.diff(problem.sensors.matrix.indptr).astype(float) ** 2) <= 100.0 * problem.basis.N)
 
 
 def _from_optimality_system(problem: LinearProblem, data: Data, weight: float) -> Candidate:

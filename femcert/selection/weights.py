@@ -21,6 +21,8 @@ def choose_weight(ridge: Ridge, method: str, *, noise_level: float, observations
     """
     if not ridge.sigma.size:
         raise InputError("the sensors see no parameter of the class, so no weight can be chosen; give weight=...")
+    if not np.any(ridge.beta):
+        raise InputError("the data are zero, or the class cannot change them; no weight can be chosen")
     if method == "discrepancy":
         return _discrepancy(ridge, noise_level)
     logs = np.linspace(2.0 * np.log(ridge.sigma[-1]) - 5.0, 2.0 * np.log(ridge.sigma[0]) + 2.0, GRID)

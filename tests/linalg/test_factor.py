@@ -78,14 +78,16 @@ def test_exactly_singular(definite):
 
 
 def test_badly_scaled_is_not_singular():
-    """Condition 1e12 by a jump of the coefficient is solved; beyond 1e14 nothing is left."""
-    for power, works in ((1e10, True), (1e16, False)):
-        A = diags([1.0, power, 3.0])
-        if works:
-            assert Factorization(A, definite=True).solve(np.ones(3)) == pytest.approx([1.0, 1 / power, 1 / 3])
-        else:
-            with pytest.raises(SolveError, match="singular to rounding"):
-                Factorization(A, definite=True)
+    """Rows and columns may have any scale; dependence counts, whatever the scale."""
+    for power in (1e10, 1e16, 1e100):
+        scale = diags([1.0, power, 3.0])
+        A = np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+        factor = Factorization(scale @ A @ scale, definite=True)
+        assert factor.solve(scale @ A @ np.ones(3)) == pytest.approx(np.array([1.0, 1 / power, 1 / 3]))
+        assert factor.condition == pytest.approx(Factorization(csr_matrix(A), definite=True).condition)
+        A[2, 2] = 2.0 / 3.0 + 1e-15
+        with pytest.raises(SolveError, match="singular"):
+            Factorization(scale @ A @ scale, definite=True)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -126,7 +126,7 @@ def test_no_convergence_is_an_error():
         ({"weight": 0.0}, "weight is 0.0; expected more than 0"),
         ({"weight": 1.0, "tolerance": 0.0}, "tolerance"),
         ({"weight": 1.0, "evaluations": 0}, "evaluations is 0"),
-        ({"weight": 1.0, "bounds": [0.0, 1.0]}, r"expected a pair \(low, high\)"),
+        ({"weight": 1.0, "bounds": [0.0, 1.0, 2.0]}, r"expected a pair \(low, high\)"),
         ({"weight": 1.0, "bounds": (1.0, 0.0)}, "expected low < high"),
         ({"weight": 1.0, "bounds": (np.zeros(2), 1.0)}, r"low has shape \(2,\); expected a number or \(3,\)"),
         ({"weight": 1.0, "bounds": (np.nan, 1.0)}, "no NaN"),

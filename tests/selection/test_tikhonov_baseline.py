@@ -105,7 +105,7 @@ def test_the_routes_are_taken_by_size(monkeypatch):
     assert wide.parameters.dimension > 500 > few.parameters.dimension
     expected = [fc.Tikhonov(weight=1e-3)(problem, data).parameter for problem in (few, wide)]
     assert taken == ["ridge_of_columns", "ridge_of_rows"]
-    monkeypatch.setattr(tikhonov, "MOST_DENSE_ENTRIES", 10)
+    monkeypatch.setattr(tikhonov, "MOST_DENSE_ROWS", 5)
     sparse = fc.Tikhonov(weight=1e-3)(wide, data)
     assert taken[2:] == ["_from_optimality_system"]
     np.testing.assert_allclose(sparse.parameter, expected[1], atol=1e-8 * np.abs(expected[1]).max())
