@@ -30,7 +30,8 @@ class Tikhonov:
     """``min ‖H u(q) - y‖_Y² + weight ‖q‖_Q²`` over the admissible class. A callable ``(problem, data) -> Candidate``.
 
     Few coordinates: a dense SVD of the forward matrix. A full finite-element space: its ``m x m`` dual with the sparse
-    Gram matrix factorized, or, for very many sensors, the sparse optimality system. Never a dense N x N matrix.
+    Gram matrix factorized, or, for very many sensors, the sparse optimality system. A dense N x N matrix is never made
+    for more than 1,500 dofs.
 
     Parameters
     ----------
