@@ -142,9 +142,7 @@ def _hallucinated_parts(result: Validation) -> list[Check]:
         low, high = _part(e - e_half, g + g_half), _part(e + e_half, g - g_half)
         words = f"from {low:.5f} to {high:.5f}, all that the printed digits allow"
         printed = f"{_part(e, g):.5f}"
-        checks.append(
-            Check(_subject(row), "hallucinated_part", f"{value:.5f}", printed, words, low <= value <= high)
-        )
+        checks.append(Check(_subject(row), "hallucinated_part", f"{value:.5f}", printed, words, low <= value <= high))
     return checks
 
 

@@ -47,9 +47,7 @@ class Scenario:
     @property
     def rule(self) -> OperationalRadius:
         """The paper's operational radius with the weights of its table; the boundary residual counts fully."""
-        return OperationalRadius(
-            pde=self.setup.pde, bc=1.0, optimality=self.setup.optimality, stability=self.stability
-        )
+        return OperationalRadius(pde=self.setup.pde, bc=1.0, optimality=self.setup.optimality, stability=self.stability)
 
     @property
     def true_field(self) -> Array:
