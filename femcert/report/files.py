@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -83,28 +83,29 @@ def publish(draft: Path, target: Path, *, owned: Iterable[str], last: str) -> No
     made = sorted(str(path.relative_to(draft)) for path in draft.rglob("*") if path.is_file())
     former = sorted({*made, *owned}, key=lambda name: (name != last, name))
     check_free(target, former)
-    moves: list[tuple[Path, Path]] = []
     try:
-        # Inside the draft: whatever happens, it goes when the draft goes.
-        for name in former:
-            if os.path.lexists(target / name):
-                _move(target / name, draft / ".former" / name, moves)
-        for name in sorted(made, key=lambda name: name == last):
-            _move(draft / name, target / name, moves)
-    except BaseException as error:
-        for source, goal in reversed(moves):
-            with suppress(OSError):
-                goal.replace(source)
-        if isinstance(error, OSError):
-            raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
-        raise
+        with ExitStack() as undo:
+            # Inside the draft: whatever happens, it goes when the draft goes.
+            for name in former:
+                if os.path.lexists(target / name):
+                    _move(target / name, draft / ".former" / name, undo)
+            for name in sorted(made, key=lambda name: name == last):
+                _move(draft / name, target / name, undo)
+            undo.pop_all()
+    except OSError as error:
+        raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
 
 
-def _move(source: Path, goal: Path, moves: list[tuple[Path, Path]]) -> None:
+def _move(source: Path, goal: Path, undo: ExitStack) -> None:
     goal.parent.mkdir(parents=True, exist_ok=True)
     # Noted first: to undo a move that did not happen does nothing, and an interrupt may come in between.
-    moves.append((source, goal))
+    undo.callback(_move_back, goal, source)
     source.replace(goal)
+
+
+def _move_back(goal: Path, source: Path) -> None:
+    with suppress(OSError):
+        goal.replace(source)
 
 
 def _draft_prefix() -> str:

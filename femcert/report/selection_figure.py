@@ -89,8 +89,14 @@ def _fields(
 
 
 def _message(selection: Selection) -> str:
-    name = f" '{style.displayed(selection.learned.name)}'" if selection.learned is not None else ""
-    return f"The learned candidate{name} is {'accepted' if selection.accepted else 'rejected'}"
+    verdict = "accepted" if selection.accepted else "rejected"
+    if selection.learned is None:
+        return f"The learned candidate is {verdict}"
+    name = style.displayed(selection.learned.name)
+    # A long name on a line of its own, so that the narrowest picture holds it.
+    return (
+        f"The learned candidate '{name}' is {verdict}" if len(name) <= 12 else f"Learned candidate {verdict}:\n{name}"
+    )
 
 
 def _with_lines(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]]], selection: Selection) -> Any:

@@ -1,13 +1,18 @@
 """Tables, figures and page of a validation, and the drawing helpers behind them."""
 
 import csv
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from matplotlib.text import Text
 from skfem import (
     Basis,
     ElementLineP0,
@@ -25,11 +30,12 @@ from skfem import (
 
 from femcert import InputError
 from femcert.report import plot_selection, write_validation
+from femcert.report import validation_diagnostics as diagnostics
 from femcert.report.fields import draw_line, triangulated
-from femcert.report.files import draft_directory, publish
+from femcert.report.files import _draft_prefix, check_free, draft_directory, publish
 from femcert.report.html import digits, render
 from femcert.report.selection_figure import radius_parts
-from femcert.report.style import axes_of
+from femcert.report.style import axes_of, displayed, short
 from femcert.report.validation import COLUMNS, FIGURES, page
 from femcert.study.validation import validate
 
@@ -136,7 +142,7 @@ def test_page_is_self_contained(written):
     content, _ = parsed((written / "report.html").read_text(encoding="utf-8"))
     assert content.images == len(FIGURES)
     assert content.addresses
-    assert all(address.startswith("data:image/png;base64,") for address in content.addresses)
+    assert all(address.startswith(("data:image/png;base64,", "#")) for address in content.addresses)
     source = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", (written / "report.html").read_text(encoding="utf-8"))
     assert not re.search(r"https?://|//[a-z]|@import|url\(|<script|<link", source)
     assert 'name="viewport"' in source
@@ -192,15 +198,105 @@ def test_nothing_is_published_if_the_work_fails(tmp_path):
     assert (tmp_path / "report.html").read_text() == "old"
 
 
-def test_publish_moves_the_last_file_last(tmp_path, monkeypatch):
+@pytest.fixture
+def folders(tmp_path):
+    """A draft to be published over an earlier run."""
     draft, target = tmp_path / "draft", tmp_path / "target"
-    (draft / "sub").mkdir(parents=True)
-    target.mkdir()
-    for name in ("a.txt", "sub/z.txt"):
-        (draft / name).write_text(name)
-    publish(draft, target, owned=["gone.txt", "a.txt"], last="a.txt")
-    assert (target / "a.txt").read_text() == "a.txt"
-    assert (target / "sub/z.txt").read_text() == "sub/z.txt"
+    for folder, text, names in (
+        (draft, "new", ("a.txt", "sub/z.txt", "sub/y.txt")),
+        (target, "old", ("a.txt", "sub/z.txt", "gone.txt")),
+    ):
+        (folder / "sub").mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(text)
+    return draft, target
+
+
+OWNED = ["a.txt", "sub/z.txt", "sub/y.txt", "gone.txt"]
+
+
+def texts(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_publish_removes_the_last_file_first_and_moves_it_last(folders, monkeypatch):
+    draft, target = folders
+    states = []
+    move = Path.replace
+
+    def watched(self, goal):
+        move(self, goal)
+        states.append(texts(target))
+
+    monkeypatch.setattr(Path, "replace", watched)
+    publish(draft, target, owned=OWNED, last="a.txt")
+    assert texts(target) == {"a.txt": "new", "sub/z.txt": "new", "sub/y.txt": "new"}
+    assert len(states) == 6
+    # Whenever the process might be killed, no page stands beside results that are not its own.
+    assert all("a.txt" not in state for state in states[:-1])
+    assert all(len(set(state.values())) <= 1 for state in states)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), KeyboardInterrupt(), RuntimeError()])
+@pytest.mark.parametrize("after", range(6))
+@pytest.mark.parametrize("moved", [False, True])
+def test_publish_is_undone_if_a_file_cannot_be_moved(folders, monkeypatch, error, after, moved):
+    draft, target = folders
+    before = texts(target)
+    move, count = Path.replace, 0
+
+    def failing(self, goal):
+        nonlocal count
+        count += 1
+        if count == after + 1:
+            if moved:
+                move(self, goal)
+            raise error
+        return move(self, goal)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    expected = InputError if isinstance(error, OSError) else type(error)
+    with pytest.raises(expected):
+        publish(draft, target, owned=OWNED, last="a.txt")
+    assert texts(target) == before
+
+
+def test_what_is_in_the_way_is_named_before_anything_moves(folders):
+    draft, target = folders
+    (target / "sub/y.txt").mkdir()
+    before = texts(target)
+    with pytest.raises(InputError, match=r"y\.txt: it is a directory"):
+        publish(draft, target, owned=OWNED, last="a.txt")
+    assert texts(target) == before
+
+
+def test_links_are_replaced_and_not_followed(folders):
+    draft, target = folders
+    (target / "elsewhere").mkdir()
+    (target / "sub/y.txt").symlink_to(target / "elsewhere")
+    publish(draft, target, owned=OWNED, last="a.txt")
+    assert (target / "sub/y.txt").read_text() == "new"
+    assert (target / "elsewhere").is_dir()
+
+
+def test_a_dead_link_is_in_the_way_of_a_directory(tmp_path):
+    (tmp_path / "sub").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="not a directory"):
+        check_free(tmp_path, ["sub/z.txt"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="asks for processes as POSIX does")
+def test_only_drafts_of_dead_processes_of_this_machine_are_removed(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    prefix = _draft_prefix()
+    dead, living, foreign = f"{prefix}{process.pid}-abc", f"{prefix}{os.getpid()}-abc", f".draft-x-{process.pid}-abc"
+    for name in (dead, living, foreign, ".draft-mine", f"{prefix}{10**30}-abc"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("")
+    with draft_directory(tmp_path) as draft:
+        assert draft.name.startswith(f"{prefix}{os.getpid()}-")
+    assert {path.name for path in tmp_path.iterdir()} == {living, foreign, ".draft-mine"}
 
 
 @pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])
@@ -278,6 +374,70 @@ def test_plot_selection(result, name, tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
     bare = plot_selection(verdict.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
     assert bare.exists()
+
+
+LONG = ["a" * 400, "word " * 80, "$x_{", "line\none", "\u65e5\u672c\u8a9e" * 30, "W" * 24, "\u03b1 \u00e9", "\\frac{"]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e12, 1e-12])
+@pytest.mark.parametrize("candidate", LONG, ids=range(len(LONG)))
+@pytest.mark.parametrize("name", ["poisson", "tomography"])
+def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, tmp_path, monkeypatch):
+    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
+    selection = outcome.verdicts[-1].selection
+    radius = replace(selection.learned.radius, value=factor * selection.learned.radius.value, side="estimate")
+    selection = replace(selection, learned=replace(selection.learned, name=candidate, radius=radius))
+    drawn, draw = [], Text.draw
+
+    def watched(self, renderer):
+        draw(self, renderer)
+        if self.get_visible() and self.get_text().strip():
+            drawn.append((self.get_text(), self.get_window_extent(renderer), renderer))
+
+    monkeypatch.setattr(Text, "draw", watched)
+    # With the fewest panels the picture is narrowest. Warnings are errors.
+    plot_selection(selection, outcome.scenario.problem, tmp_path / "long.png")
+    assert any("estimate" in text for text, _, _ in drawn)
+    for text, box, picture in drawn:
+        assert min(box.x0, box.y0) >= 0.0, text
+        assert box.x1 <= picture.width, text
+        assert box.y1 <= picture.height, text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("net", "net"),
+        ("a" * 24, "a" * 24),
+        ("a" * 30 + "epoch7", "a" * 15 + "...epoch7"),
+        ("two\nlines", "two lines"),
+        ("\u65e5\u672c", "??"),
+        ("\u03b1", "\u03b1"),
+    ],
+)
+def test_displayed_names(name, text):
+    assert displayed(name) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.01234, "0.0123"), (9045.2, "9,045"), (1.234e9, "1.23e+09"), (0.0, "0")])
+def test_short_numbers(value, text):
+    assert short(value) == text
+
+
+def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
+    figure = diagnostics.decisions(result)
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == ["accepted here", "rejected here", "paper"]
+
+
+def test_pictures_say_their_size_so_that_narrow_pages_can_scroll_them(written):
+    source = (written / "report.html").read_text(encoding="utf-8")
+    sizes = re.findall(r'width="(\d+)" height="(\d+)" style="--pixels: (\d+)"', source)
+    assert len(sizes) == len(FIGURES)
+    for (name, _, _), (width, height, pixels) in zip(FIGURES, sizes, strict=True):
+        shape = imread(written / "figures" / f"{name}.png").shape
+        assert (int(height), int(width)) == shape[:2]
+        assert pixels == width
 
 
 def test_plot_selection_without_certificates(result, tmp_path):
