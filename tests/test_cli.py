@@ -1,8 +1,12 @@
 """The command line: what it prints, what it writes, and its exit codes."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -79,13 +83,132 @@ def test_a_decision_that_is_off_is_an_error(quick, tmp_path, monkeypatch, capsys
     assert "Poisson source, learned good, decision: accept, paper reject" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("only", ["nonsense", "poisson,nonsense", "", "poisson,,heat", "Poisson"])
+@pytest.mark.parametrize("only", ["nonsense", "poisson,nonsense", "", ",", " , ", "Poisson"])
 def test_unknown_experiment(only, tmp_path, capsys):
     assert main(["validate", "--only", only, "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "poisson, heat, tomography, coefficient, stochastic" in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("only", ["stochastic,", ",stochastic", " stochastic , ,"])
+def test_empty_items_are_ignored(only, quick, tmp_path):
+    assert main(["validate", "--quiet", "--only", only, "--out", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_directory_without_a_name(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run("validate", "--out", name) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def entries(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def refused(tmp_path, capsys, what):
+    before = entries(tmp_path)
+    assert main(["validate", "--only", "stochastic", "--out", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("femcert validate: cannot write")
+    assert what in captured.err
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["report.html", "tables/stochastic.csv", "figures/poisson_reconstruction.png"])
+def test_a_directory_in_the_way_of_a_file(name, tmp_path, capsys):
+    (tmp_path / name).mkdir(parents=True)
+    refused(tmp_path, capsys, "it is a directory")
+
+
+@pytest.mark.parametrize("name", ["tables", "figures"])
+def test_a_file_in_the_way_of_a_directory(name, tmp_path, capsys):
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "report.html").write_text("old")
+    refused(tmp_path, capsys, "is not a directory")
+
+
+def test_a_folder_that_is_not_writable(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tables").mkdir()
+    # Root may write everywhere, so the question is answered here.
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "tables")
+    refused(tmp_path, capsys, "no permission")
+
+
+def test_no_space_left(quick, tmp_path, monkeypatch, capsys):
+    from femcert.report import style
+
+    def full(figure, path):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr(style, "save", full)
+    assert main(["validate", "--only", "stochastic", "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "No space left" in error
+    assert entries(tmp_path) == ["report.html"]
+
+
+@pytest.mark.parametrize("backend", ["bogus", "qtagg", ""])
+def test_the_backend_of_matplotlib_does_not_matter(backend, tmp_path):
+    command = [sys.executable, "-m", "femcert.cli", "validate", "--only", "stochastic", "--quiet"]
+    environment = {**os.environ, "MPLBACKEND": backend}
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def started(out):
+    """A whole validation in a process of its own, once it has begun."""
+    command = [sys.executable, "-m", "femcert.cli", "validate", "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60.0
+    while not list(out.glob(".draft-*")):
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_signals_end_in_one_line_and_leave_no_draft(number, code, word, tmp_path):
+    out = tmp_path / "out"
+    process = started(out)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (code, "", f"femcert validate: {word}\n")
+    assert entries(out) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_the_draft_of_a_killed_run_is_removed_by_the_next(tmp_path, quick):
+    process = started(tmp_path)
+    process.kill()
+    process.communicate(timeout=60)
+    assert len(list(tmp_path.glob(".draft-*"))) == 1
+    assert main(["validate", "--quiet", "--only", "stochastic", "--out", str(tmp_path)]) == 0
+    assert not list(tmp_path.glob(".draft-*"))
+
+
+def test_termination_is_left_to_whoever_handles_it(monkeypatch, capsys):
+    seen = []
+    former = signal.signal(signal.SIGTERM, lambda *_: seen.append("mine"))
+    try:
+        assert run("--version") == 0
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert seen == ["mine"]
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])
