@@ -12,7 +12,7 @@ from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ..errors import InputError
-from .lagrange import check_state_basis, constant_basis, degree, nodal_values
+from .lagrange import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
 from .locate import Locator, interpolation_matrix
 from .mesh import region_elements
 from .space import ParameterSpace
@@ -25,6 +25,7 @@ class FunctionSpace(ParameterSpace):
 
     def __init__(self, basis: Basis, functions: Sequence[Callable[..., Any]], *, inner: str = "l2") -> None:
         degree(basis)
+        check_quadrature(basis)
         if not isinstance(functions, Sequence) or not len(functions):
             raise InputError(f"functions is {functions!r}; expected a list of at least one function of x")
         columns = [nodal_values(basis, function, f"functions[{i}]") for i, function in enumerate(functions)]

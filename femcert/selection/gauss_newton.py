@@ -117,17 +117,18 @@ class GaussNewton:
             )
         c = np.asarray(result.x)
         g = reduced_gradient(problem, data, c) + root.T @ (root @ (c - centre))
-        optimality = _projected_norm(problem, c, g, low, high)
-        self._check_stationary(problem, jacobian(c), misfit(c), scale, optimality)
+        steepness = float(np.linalg.norm(solve_triangular(problem.parameters.root, jacobian(c).T, trans="T")))
+        optimality = _projected_norm(problem, c, g, low, high, steepness**2)
+        self._check_stationary(steepness, float(np.linalg.norm(misfit(c))), scale, optimality)
         return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
 
-    def _check_stationary(self, problem: Problem, J: Array, f: Array, scale: float, optimality: float) -> None:
+    def _check_stationary(self, steepness: float, size: float, scale: float, optimality: float) -> None:
         """Refuse a point where the steps became short although the gradient is not small."""
-        steepest = float(np.linalg.norm(solve_triangular(problem.parameters.root, J.T, trans="T"))) * np.linalg.norm(f)
+        most = steepness * size
         share = max(NOT_STATIONARY, 10.0 * self.tolerance)
-        if not (optimality <= share * steepest or np.linalg.norm(f) <= 1e-6 * scale):
+        if not (optimality <= share * most or size <= 1e-6 * scale):
             raise SolveError(
-                f"Gauss-Newton stopped where the gradient is not zero ({optimality:.2g} of at most {steepest:.2g}); "
+                f"Gauss-Newton stopped where the gradient is not zero ({optimality:.2g} of at most {most:.2g}); "
                 "try another start, bounds, or a larger weight"
             )
 
@@ -144,8 +145,11 @@ class GaussNewton:
         return limits[0], limits[1]
 
 
-def _projected_norm(problem: Problem, c: Array, g: Array, low: Array, high: Array) -> float:
-    """Norm of ``c - P(c - G^-1 g)``, P the projection on the bounds; without active bounds ``(g' G^-1 g)^(1/2)``."""
-    step = problem.parameters.solve_gram(g)
-    moved = np.clip(c - step, low, high) - c
-    return float(np.sqrt(max(moved @ (problem.parameters.gram @ moved), 0.0)))
+def _projected_norm(problem: Problem, c: Array, g: Array, low: Array, high: Array, curvature: float) -> float:
+    """``L ‖c - P(c - G^-1 g / L)‖_Q``, P the projection on the bounds; without active bounds ``(g' G^-1 g)^(1/2)``.
+
+    With the curvature L of the objective the step has the units of c, so that the bounds mean the same in any units.
+    """
+    step = problem.parameters.solve_gram(g) / curvature
+    moved = np.clip(-step, low - c, high - c)
+    return curvature * float(np.sqrt(max(moved @ (problem.parameters.gram @ moved), 0.0)))
