@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from .errors import InputError
@@ -32,13 +33,13 @@ class Bound:
     def __post_init__(self) -> None:
         if self.side not in SIDES:
             raise InputError(f"side is {self.side!r}; expected one of {', '.join(SIDES)}")
-        if isinstance(self.value, (bool, str)) or not isinstance(self.source, str):
+        if isinstance(self.value, bool) or not isinstance(self.value, Real) or not isinstance(self.source, str):
             came = f"the value {self.value!r} and the source {self.source!r}"
             raise InputError(f"a bound has {came}; expected a number and a text")
         try:
             value = float(self.value)
-        except (TypeError, ValueError):
-            raise InputError(f"a bound ({self.source}) has the value {self.value!r}; expected a number") from None
+        except (OverflowError, TypeError):
+            raise InputError(f"a bound ({self.source}) has a value that no float can hold") from None
         if math.isnan(value) or value < 0.0:
             raise InputError(f"a bound ({self.source}) has the value {value}; expected a number >= 0")
         object.__setattr__(self, "value", value)

@@ -104,6 +104,7 @@ class Candidate:
         Without a ``state`` the problem's own solver computes it. No pickled object is ever loaded.
         """
         path = _npz_path(path)
+        _of_problem(problem)
         try:
             # np.load would leave a damaged file open.
             with path.open("rb") as file:

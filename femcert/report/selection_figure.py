@@ -90,7 +90,7 @@ def _fields(
 
 def _message(selection: Selection) -> str:
     verdict = "accepted" if selection.accepted else "rejected"
-    if selection.learned is None:
+    if selection.learned is None or selection.learned.name == "learned":
         return f"The learned candidate is {verdict}"
     name = style.displayed(selection.learned.name)
     # A long name on a line of its own, so that the narrowest picture holds it.

@@ -57,7 +57,7 @@ class GaussNewton:
         if self.bounds is not None:
             if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:
                 raise InputError(f"bounds is {self.bounds!r}; expected a pair (low, high)")
-            if any(np.asarray(limit).dtype.kind not in "iuf" for limit in self.bounds):
+            if not all(_is_numeric(limit) for limit in self.bounds):
                 raise InputError(f"bounds is {self.bounds!r}; expected numbers or vectors of numbers")
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
@@ -143,6 +143,13 @@ class GaussNewton:
         if not np.all(limits[0] < limits[1]):
             raise InputError("bounds: expected low < high for every coordinate")
         return limits[0], limits[1]
+
+
+def _is_numeric(limit: Any) -> bool:
+    try:
+        return np.asarray(limit).dtype.kind in "iuf" and not np.ma.is_masked(limit)
+    except ValueError:
+        return False
 
 
 def _projected_norm(problem: Problem, c: Array, g: Array, low: Array, high: Array, curvature: float) -> float:

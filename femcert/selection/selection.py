@@ -111,7 +111,7 @@ class Selection:
 
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
-        path = Path(path)
+        path = _file_name(path)
         text = json.dumps(self.to_dict(), allow_nan=False, indent=1)
         if not path.name or path.is_dir():
             raise InputError(f"{path} is a directory; expected the name of a file")
@@ -132,10 +132,9 @@ class Selection:
         InputError
             The file is not a femcert selection of a known schema.
         """
-        if not isinstance(path, (str, Path)):
-            raise InputError(f"path is a {type(path).__name__}; expected a file name")
+        path = _file_name(path)
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
             record = json.loads(text, parse_constant=_finite, parse_float=_finite)
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} cannot be read as JSON: {error}") from None
@@ -174,6 +173,12 @@ class Selection:
         if self.baseline is None or self.learned is None:
             return False
         return self.learned.radius.value <= self.baseline.radius.value + self.tolerance
+
+
+def _file_name(path: Any) -> Path:
+    if not isinstance(path, (str, Path)):
+        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+    return Path(path)
 
 
 def _finite(text: str) -> float:
