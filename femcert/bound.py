@@ -39,7 +39,7 @@ class Bound:
         try:
             value = float(self.value)
         except (OverflowError, TypeError):
-            raise InputError(f"a bound ({self.source}) has a value that no float can hold") from None
+            raise InputError(f"a bound ({self.source}) has a value that no float can hold; expected a number") from None
         if math.isnan(value) or value < 0.0:
             raise InputError(f"a bound ({self.source}) has the value {value}; expected a number >= 0")
         object.__setattr__(self, "value", value)

@@ -172,10 +172,10 @@ def _state_of(problem: Problem, parameter: Array) -> Array | None:
 
 
 def _float(optimality: Any) -> float:
-    try:
-        return float(optimality)
-    except (TypeError, ValueError):
-        raise InputError(f"optimality is {optimality!r}; expected a number") from None
+    value = _stored(optimality, "optimality")
+    if value.ndim or np.iscomplexobj(value):
+        raise InputError(f"optimality is {optimality!r}; expected a number")
+    return float(value)
 
 
 def _stored(values: Any, name: str) -> NDArray[Any]:
@@ -185,6 +185,7 @@ def _stored(values: Any, name: str) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
-    if not np.issubdtype(array.dtype, np.number):
-        raise InputError(f"{name} has type {array.dtype}; expected numbers")
+    if array.dtype.kind not in "iufc" or np.ma.is_masked(values):
+        came = "masked entries" if np.ma.is_masked(values) else f"type {array.dtype}"
+        raise InputError(f"{name} has {came}; expected numbers")
     return frozen(array)

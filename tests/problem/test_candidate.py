@@ -174,9 +174,17 @@ def test_what_is_no_array_of_numbers():
     ):
         with pytest.raises(fc.InputError, match=message):
             fc.Candidate(state, parameter)
-    for optimality in ("small", [1.0, 2.0], {}):
-        with pytest.raises(fc.InputError, match=r"optimality is .*; expected a number"):
+    for optimality in ("small", "1.0", b"1", True, np.datetime64("2026-01-01"), np.ma.masked, [1.0, 2.0], 1j, {}):
+        with pytest.raises(fc.InputError, match=r"optimality .*; expected (a number|numbers)"):
             fc.Candidate([1.0], [1.0], optimality=optimality)
+
+
+def test_masked_entries_are_refused():
+    hidden = np.ma.masked_array([1.0, 2.0], [False, True])
+    for state, parameter in ((hidden, [1.0, 2.0]), ([1.0, 2.0], hidden)):
+        with pytest.raises(fc.InputError, match="has masked entries; expected numbers"):
+            fc.Candidate(state, parameter)
+    fc.Candidate(np.ma.masked_array([1.0, 2.0]), [1.0, 2.0])
 
 
 def test_candidates_are_checked_against_the_problem():
