@@ -72,20 +72,24 @@ class Factorization:
         _made += 1
         self.name = name
         self.symmetric = definite
-        self._probe(A)
+        # What overflows below fails a check.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._probe(A)
 
     def _probe(self, A: Any) -> None:
-        # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution).
+        # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution). The matrix is
+        # scaled, so that neither its units nor tiny or huge entries matter.
+        size = float(abs(A).sum(axis=0).max())
+        S = A / size
         b = np.random.default_rng(0).standard_normal(A.shape[0])
-        x = self._lu.solve(b)
+        x = self._lu.solve(size * b)
         self.condition = self._scaled_condition(A)
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
-        size = float(abs(A).sum(axis=0).max())
-        if not np.linalg.norm(A @ x - b) <= 1e-8 * (size * np.linalg.norm(x) + np.linalg.norm(b)):
+        if not np.linalg.norm(S @ x - b) <= 1e-8 * (np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
         if self.symmetric:
-            if not np.linalg.norm(A @ b - A.T @ b) <= 1e-10 * size * np.linalg.norm(b):
+            if not np.linalg.norm(S @ b - S.T @ b) <= 1e-10 * np.linalg.norm(b):
                 raise SolveError(f"the {self.name} is not symmetric; expected definite=False for it")
             if not (b @ x > 0.0 and self._has_positive_pivots()):
                 raise SolveError(f"the {self.name} is not positive definite")

@@ -105,6 +105,8 @@ class NonlinearProblem(Problem):
             return self._latest
         u, factor = self._newton(q)
         coupling = asm(self._forms[2], self._parameter_basis, self.basis, **self._fields(u, q)).tocsr()
+        if not np.all(np.isfinite(_real(coupling, "parameter derivative").data)):
+            raise SolveError("the parameter derivative has NaN or infinite entries")
         self._latest = Linearization(q.copy(), u, factor, coupling[self.free])
         return self._latest
 
@@ -138,9 +140,7 @@ class NonlinearProblem(Problem):
         return {"u": self.basis.interpolate(u), "q": self._parameter_basis.interpolate(q)}
 
     def _equation(self, u: Array, q: Array) -> Array:
-        R = asm(self._forms[0], self.basis, **self._fields(u, q))
-        if np.iscomplexobj(R):
-            raise InputError("the equation assembles to complex numbers; expected a real form")
+        R = _real(asm(self._forms[0], self.basis, **self._fields(u, q)), "equation")
         if self.boundary.operator is not None:
             R = R + self.boundary.operator @ u
         if self.boundary.load is not None:
@@ -149,7 +149,7 @@ class NonlinearProblem(Problem):
         return np.asarray(R)
 
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
-        A = asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr()
+        A = _real(asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr(), "state derivative")
         if self.boundary.operator is not None:
             A = A + self.boundary.operator
         A = A[self.free][:, self.free]
@@ -197,3 +197,8 @@ class NonlinearProblem(Problem):
             length *= 0.5
         raise SolveError(f"Newton's method stalled at ‖R‖ = {size:.2g}")
 
+
+def _real(assembled: Any, name: str) -> Any:
+    if np.iscomplexobj(assembled):
+        raise InputError(f"the {name} assembles to complex numbers; expected a real form")
+    return assembled
