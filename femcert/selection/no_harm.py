@@ -69,11 +69,10 @@ def no_harm(
 
     safe = _baseline(problem, data, baseline)
     try:
-        base: Certificate | None = certify(problem, data, safe, rule)
+        base = certify(problem, data, safe, rule)
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=None, learned=None, **record)
-    assert base is not None
     try:
         candidate = guarded(learned, problem, data, time_limit=time_limit)
         if type(learned) is not Candidate:
@@ -82,16 +81,21 @@ def no_harm(
     except CandidateFailure as failure:
         reason = f"the learned candidate was not usable: {failure}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
-    limit = base.radius.value + margin
+    accepted, reason = _decision(base, other, margin)
+    chosen = candidate if accepted else safe
+    return Selection.of(chosen, accepted=accepted, reason=reason, baseline=base, learned=other, **record)
+
+
+def _decision(base: Certificate, other: Certificate, margin: float) -> tuple[bool, str]:
+    """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
     allowed = f"the baseline's {base.radius.value:.4g}" + (f" + tolerance {margin:g}" if margin else "")
     # Written so that a NaN, wherever it came from, rejects.
-    if not other.radius.value <= limit:
-        reason = f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
-        return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=other, **record)
+    if not other.radius.value <= base.radius.value + margin:
+        return False, f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
     reason = f"the learned radius {other.radius.value:.4g} is within {allowed}"
     if base.radius.side == "upper" != other.radius.side:
         reason += "; it is an estimate, the baseline's is a bound"
-    return Selection.of(candidate, accepted=True, reason=reason, baseline=base, learned=other, **record)
+    return True, reason
 
 
 def _check_untouched(problem: Problem, data: Data, safe: Candidate, rule: Rule, base: Certificate) -> None:
