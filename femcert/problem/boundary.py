@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
 
 from ..errors import InputError
-from .checks import Array, number, real_array
+from .checks import Array, freeze_sparse, frozen, number, real_array
 from .lagrange import mass_form, nodal_values
 from .mesh import boundary_facets
 
@@ -21,7 +21,7 @@ Value = float | Callable[[Array], Any]
 
 @dataclass(frozen=True)
 class BoundaryConditions:
-    """Boundary conditions as algebra: prescribed dofs, and what natural conditions add to operator and load.
+    """Boundary conditions as algebra: prescribed dofs, and what natural conditions add to operator and load. Read-only.
 
     Attributes
     ----------
@@ -83,7 +83,14 @@ def boundary_conditions(
     free = np.setdiff1d(np.arange(basis.N), prescribed)
     if not len(free):
         raise InputError(f"the mesh ({mesh.nelements} elements) has no interior dofs; refine it")
-    return BoundaryConditions(prescribed, free, values, operator, load, mass)
+    return BoundaryConditions(
+        prescribed=frozen(prescribed),
+        free=frozen(free),
+        values=frozen(values),
+        operator=None if operator is None else freeze_sparse(operator),
+        load=None if load is None else frozen(load),
+        mass=freeze_sparse(mass),
+    )
 
 
 def _facets(mesh: Any, parts: Mapping[str, Any] | None, kind: str) -> dict[str, NDArray[np.int64]]:

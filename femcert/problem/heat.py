@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
 from .base import ROUNDING
 from .boundary import Value
-from .checks import Array, count, real_array
+from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import diffusion, is_lumped, lumped_load
 from .lagrange import check_state_basis, mass_matrix
@@ -68,9 +68,11 @@ class HeatInitial(LinearProblem):
         if scheme not in (*THETA, "exact"):
             raise InputError(f"scheme is {scheme!r}; expected 'crank-nicolson', 'backward-euler' or 'exact'")
         self.scheme = scheme
-        self.times = _checked_times(times)
+        self.times = frozen(_checked_times(times))
         self.steps = count(steps, "steps")
-        self.observed = np.arange(len(self.times)) if scheme == "exact" else _on_grid(self.times, self.steps)
+        self.observed = frozen(
+            np.arange(len(self.times)) if scheme == "exact" else _on_grid(self.times, self.steps)
+        )
         kappa = at_quadrature(diffusivity, basis, "diffusivity", sign="positive")
         super().__init__(
             basis,

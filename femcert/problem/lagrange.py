@@ -123,7 +123,7 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
         raise InputError(
             f"row sums of the {type(basis.elem).__name__} mass matrix are not positive; mass must be 'consistent'"
         )
-    return diags(rows).tocsr()
+    return freeze_sparse(diags(rows))
 
 
 def sampled(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> NDArray[Any]:

@@ -161,7 +161,7 @@ class LinearProblem(Problem):
     def offset(self) -> Array:
         """Data of the zero parameter: ``y = F c + offset``."""
         if self.boundary.homogeneous and not self.source.any():
-            return np.zeros(self.observation_count)
+            return frozen(np.zeros(self.observation_count))
         return frozen(self.observe(self.solve(np.zeros(self.parameters.basis.N))))
 
 

@@ -13,7 +13,7 @@ from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .base import Problem
 from .boundary import Value
-from .checks import Array
+from .checks import Array, freeze_sparse, frozen
 from .data import Data
 from .linear import BATCH, dense
 from .sensors import Sensors
@@ -107,7 +107,7 @@ class NonlinearProblem(Problem):
         coupling = asm(self._forms[2], self._parameter_basis, self.basis, **self._fields(u, q)).tocsr()
         if not np.all(np.isfinite(_real(coupling, "parameter derivative").data)):
             raise SolveError("the parameter derivative has NaN or infinite entries")
-        self._latest = Linearization(q.copy(), u, factor, coupling[self.free])
+        self._latest = Linearization(frozen(q), frozen(u), factor, freeze_sparse(coupling[self.free]))
         return self._latest
 
     def jacobian(self, parameter: Any) -> Array:

@@ -63,13 +63,13 @@ class ParameterSpace:
     @cached_property
     def weight(self) -> Any:
         """Sparse matrix W with ``‖q‖_Q² = q' W q``."""
-        return mass_matrix(self.basis) if self.inner == "l2" else identity(self.basis.N, format="csr")
+        return mass_matrix(self.basis) if self.inner == "l2" else freeze_sparse(identity(self.basis.N))
 
     @cached_property
     def gram(self) -> Any:
         """``G = B' W B``, dense for global modes and sparse for local functions."""
         gram = self.matrix.T @ (self.weight @ self.matrix)
-        return gram.tocsc() if issparse(gram) else np.asarray(gram)
+        return freeze_sparse(gram) if issparse(gram) else frozen(np.asarray(gram))
 
     @cached_property
     def root(self) -> Array:
@@ -84,7 +84,7 @@ class ParameterSpace:
             raise InputError("the columns of the parameter space are linearly dependent") from None
         if not np.abs(np.diag(R) / scale).min() > 1e-7:
             raise InputError("the columns of the parameter space are linearly dependent to rounding")
-        return R
+        return frozen(R)
 
     @cached_property
     def _gram_factor(self) -> Factorization:
