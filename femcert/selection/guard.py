@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -98,13 +98,21 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
 @contextmanager
 def _surroundings_restored() -> Iterator[None]:
     """Undo what the work did to numpy's error handling, the warning filters and the working directory."""
-    here = os.getcwd()
+    here = _working_directory()
     try:
         with np.errstate(), warnings.catch_warnings():
             yield
     finally:
-        if os.getcwd() != here:
-            os.chdir(here)
+        if here is not None and _working_directory() != here:
+            with suppress(OSError):
+                os.chdir(here)
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return None
 
 
 def _described(error: BaseException) -> str:
