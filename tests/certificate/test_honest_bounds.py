@@ -318,3 +318,108 @@ def test_an_ill_conditioned_basis_of_the_class(degree):
     q = truth + fc.stability(problem).weakest
     found = fc.certify(problem, data, fc.Candidate(problem.solve(q), q), fc.ResidualRadius())
     assert found.contains(truth)
+
+
+def certificates(problem, data, coefficients):
+    """Of the best fit and of the truth itself, whose misfits are nothing but rounding or noise."""
+    scale = float(np.linalg.norm(problem.forward_matrix())) ** 2
+    best = fc.Tikhonov(weight=1e-14 * scale)(problem, data)
+    own = fc.Candidate.from_coefficients(problem, coefficients)
+    # The second rule has no other residual in which rounding errors could hide.
+    for rule in (fc.ResidualRadius(), fc.OperationalRadius(pde=0.0, bc=0.0)):
+        for candidate in (best, own):
+            yield fc.certify(problem, data, candidate, rule)
+
+
+def insulated(basis, c):
+    """-Laplace u + c u = q with insulated ends: q = 1 has the state u = 1 / c, whatever the mesh."""
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (5, basis.mesh.dim()))
+    constant = fc.FunctionSpace(basis, [lambda x: 1.0])
+    return fc.EllipticSource(
+        basis, parameters=constant, sensors=fc.PointSensors(basis, points), reaction=c, dirichlet={}
+    )
+
+
+INSULATED = {
+    "51 nodes": (lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 51)), ElementLineP1()), 1e-3),
+    "501 nodes": (lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 501)), ElementLineP1()), 1e-6),
+    "5001 nodes": (lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 5001)), ElementLineP1()), 1e-3),
+    "triangles": (lambda: Basis(MeshTri().refined(4), ElementTriP1()), 1e-6),
+}
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-8, 1e-3])
+@pytest.mark.parametrize("case", INSULATED)
+def test_rounding_of_a_nearly_singular_operator(case, noise):
+    """The state loses as many digits as the condition number has; the data here are exact."""
+    make, c = INSULATED[case]
+    basis = make()
+    problem = insulated(basis, c)
+    error = np.random.default_rng(1).standard_normal(5)
+    error *= noise / c / np.linalg.norm(error)
+    data = fc.Data(1.0 / c + error, float(np.linalg.norm(error)))
+    for found in certificates(problem, data, [1.0]):
+        assert found.radius.side != "upper" or found.contains(np.ones(basis.N))
+        # A few digits are left in all of these, and the radius shows it.
+        assert found.radius.value < 0.05
+
+
+def test_an_operator_without_digits_is_singular():
+    problem = insulated(Basis(MeshLine(np.linspace(0.0, 1.0, 501)), ElementLineP1()), 1e-9)
+    with pytest.raises(fc.SolveError, match=r"singular to rounding .*no Dirichlet condition is given"):
+        problem.solve(np.ones(501))
+
+
+def sine_data(n, nodes, k):
+    """Forward matrix of P1 on a uniform line, in closed form: sines are eigenvectors of stiffness and mass."""
+    j = np.arange(1, k + 1)
+    square = np.sin(0.5 * j * np.pi / n) ** 2
+    value = 12.0 * n**2 * square / (3.0 - 2.0 * square)
+    unit = np.sqrt((3.0 - 2.0 * square) / 6.0)
+    return np.sin(np.pi * np.outer(nodes, j) / n) / unit / value
+
+
+@pytest.mark.parametrize("n", [1000, 100_000])
+def test_rounding_on_a_fine_line(n):
+    """Exact data in closed form, no noise at all: what is left of the radius is the rounding of the solves."""
+    nodes = np.array([n // 5, n // 2, (4 * n) // 5])
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+    problem = fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, basis.mesh.p[0, nodes])
+    )
+    F = sine_data(n, nodes, 3)
+    assert np.allclose(problem.forward_matrix(), F, rtol=0, atol=problem.rounding * np.abs(F).max())
+    for c in ([1.0, -0.5, 0.25], [0.0, 1e-3, 1.0]):
+        truth = problem.parameters.field(c)
+        for found in certificates(problem, fc.Data(F @ c, 0.0), c):
+            assert found.radius.side != "upper" or found.contains(truth)
+            assert found.radius.value < 1e-3
+
+
+def test_rounding_grows_with_the_condition():
+    sizes = [10, 1000, 100_000]
+    found = [line_source(ElementLineP1, n, k=1, m=1).rounding for n in sizes]
+    assert found[0] >= 1e-12
+    # The condition number of a line is about 0.4 n².
+    assert np.diff(found).min() > 0.0
+    assert found[2] == pytest.approx(1e4 * found[1], rel=0.1)
+    # Rays are read off the image: no solve, no loss.
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    rays = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0.0, 50.0], bins=4)
+    assert rays.rounding == 1e-12
+
+
+@pytest.mark.parametrize("level", [1.0, 1e6, 1e9])
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_cancellation_against_the_boundary_values(level, size):
+    """u = level at both ends: the data are nearly all offset, and what is left of them has few digits."""
+    n = 1999
+    nodes = np.array([n // 2])
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+    sensors = fc.PointSensors(basis, basis.mesh.p[0, nodes])
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 1), sensors=sensors, dirichlet=level)
+    data = fc.Data(level + size * sine_data(n, nodes, 1)[:, 0], 0.0)
+    truth = problem.parameters.field([size])
+    for found in certificates(problem, data, [size]):
+        assert found.radius.side != "upper" or found.contains(truth)
+        assert found.radius.value < 1e-7 * level

@@ -269,3 +269,23 @@ def test_bad_states():
         heat(unit_basis("line P1", 1600), scheme="exact")
     with pytest.raises(fc.InputError, match="ElementTriP2 mass matrix are not positive"):
         heat(unit_basis("triangle P2", 3), mass="lumped")
+
+
+@pytest.mark.parametrize("mass", ["consistent", "lumped"])
+@pytest.mark.parametrize("smallest", [1e-8, 1e-12])
+def test_the_exponential_on_graded_lines(smallest, mass):
+    """Cells from 1e-12 to 0.4: against many Crank-Nicolson steps, and the truth is within the radius."""
+    basis = Basis(MeshLine(np.r_[0.0, np.geomspace(smallest, 1.0, 60)]), ElementLineP1())
+    options = {"parameters": fc.SineSpace(basis, 3), "sensors": fc.PointSensors(basis, [0.2, 0.5, 0.8]), "mass": mass}
+    exact = heat(basis, times=[0.02, 0.05], scheme="exact", **options)
+    steps = heat(basis, times=[0.02, 0.05], steps=4000, **options)
+    q = basis.doflocs[0] * (1.0 - basis.doflocs[0])
+    assert np.abs(steps.solve(q)).max() > 0.1
+    assert np.allclose(exact.solve(q), steps.solve(q), rtol=0, atol=1e-6)
+    assert np.allclose(exact.forward_matrix(), steps.forward_matrix(), rtol=0, atol=1e-6)
+    truth = exact.parameters.field([1.0, -0.5, 0.25])
+    data = exact.simulate(truth, noise=0.01, seed=3)
+    found = fc.certify(exact, data, fc.Tikhonov(weight=1e-8)(exact, data), fc.ResidualRadius())
+    assert found.radius.side == "upper"
+    assert found.contains(truth)
+    assert found.sharpness(truth) < 5.0
