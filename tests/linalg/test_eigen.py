@@ -160,3 +160,27 @@ def test_bad_matrices(n):
     if n == 200:
         with pytest.raises(SolveError, match="shifted stiffness is not positive definite"):
             smallest_eigenpairs(K - 20.0 * M, M, 2)
+
+
+def graded_pencil(smallest, n):
+    """P1 stiffness and mass of the insulated unit interval, with cells growing geometrically from `smallest`."""
+    h = np.diff(np.r_[0.0, np.geomspace(smallest, 1.0, n)])
+    K = diags([-1.0 / h, np.r_[1.0 / h, 0.0] + np.r_[0.0, 1.0 / h], -1.0 / h], [-1, 0, 1]).tocsr()
+    M = diags([h / 6.0, (np.r_[h, 0.0] + np.r_[0.0, h]) / 3.0, h / 6.0], [-1, 0, 1]).tocsr()
+    return K, M
+
+
+@pytest.mark.parametrize("n", [40, 100])
+@pytest.mark.parametrize("smallest", [1e-2, 1e-5, 1e-8])
+def test_dense_and_sparse_agree_on_graded_lines(smallest, n):
+    K, M = graded_pencil(smallest, n)
+    values, vectors = dense_eigenpairs(K, M)
+    found, sparse = eigen._shift_invert(K, M, 5)
+    assert np.allclose(values[:5], found, rtol=0, atol=1e-8 * found[-1])
+    assert np.allclose(vectors[:, :5].T @ (M @ vectors[:, :5]), np.eye(5), atol=1e-9)
+    assert np.allclose(np.abs(vectors[:, :5].T @ (M @ sparse)), np.eye(5), atol=1e-6)
+    checked, _ = smallest_eigenpairs(K, M, 5)
+    assert np.allclose(checked, found, rtol=0, atol=1e-8 * found[-1])
+    # A shift of about the wanted size changes nothing, as the heat equation uses it.
+    shifted, _ = dense_eigenpairs(K, M, shift=50.0)
+    assert np.allclose(shifted[:5], found, rtol=0, atol=1e-8 * found[-1])

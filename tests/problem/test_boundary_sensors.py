@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_helpers import ELEMENTS, MESHES, unit_basis, unit_mesh
-from skfem import Basis, ElementTriP1, ElementTriP2, FacetBasis, Functional, MeshTri
+from skfem import (
+    Basis,
+    ElementLineP1,
+    ElementLineP2,
+    ElementTriP1,
+    ElementTriP2,
+    FacetBasis,
+    Functional,
+    MeshLine,
+    MeshTri,
+)
 
 import femcert as fc
 
@@ -130,3 +140,29 @@ def test_bad_input(options, message):
     mesh = unit_mesh("triangle", 3).with_boundaries({"empty": np.zeros(0, dtype=np.int64)})
     with pytest.raises(fc.InputError, match=message):
         fc.BoundarySensors(Basis(mesh, ElementTriP1()), **options)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+@pytest.mark.parametrize("shift", [(0.0, 0.0), (1e6, 1e6), (1e6, -1e6), (1e9, 0.0)])
+def test_the_place_of_a_circle_does_not_matter(shift, scale):
+    """The walk starts at the same node and goes the same way, although far coordinates have few digits left."""
+    unit = MeshTri.init_circle(3)
+    expected = fc.BoundarySensors(Basis(unit, ElementTriP1()), count=12)(unit.p.T)
+    shift = np.array(shift)[:, None]
+    mesh = MeshTri(scale * unit.p + shift, unit.t)
+    found = fc.BoundarySensors(Basis(mesh, ElementTriP1()), count=12)((mesh.p - shift).T) / scale
+    digits = 1e-12 + 1e-15 * np.abs(shift).max() / scale
+    assert np.allclose(found, expected, rtol=0, atol=10.0 * digits)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([ElementLineP1, ElementLineP2]))
+def test_ends_of_a_line_from_left_to_right(seed, element):
+    rng = np.random.default_rng(seed)
+    place = rng.permutation(9)
+    p, t = np.empty((1, 9)), np.vstack([place[:-1], place[1:]])
+    p[0, place] = np.linspace(-1.0, 2.0, 9)
+    turned = rng.random(8) < 0.5
+    t[:, turned] = t[::-1, turned]
+    basis = Basis(MeshLine(p, t[:, rng.permutation(8)]), element())
+    assert fc.BoundarySensors(basis, count=2)(basis.doflocs[0]) == pytest.approx([-1.0, 2.0])

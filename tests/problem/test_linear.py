@@ -372,3 +372,24 @@ def test_parameters_on_another_element():
     full = fc.EllipticSource(quadratic, parameters=fc.FullSpace(quadratic), sensors=sensors)
     q = np.random.default_rng(0).standard_normal(linear.N)
     assert np.allclose(mixed.solve(q), full.solve(linear.interpolator(q)(quadratic.doflocs)), rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("state", "parameter"),
+    [("triangle P1", "triangle P2"), ("triangle P2", "triangle P1"), ("quad Q1", "quad Q2"), ("line P1", "line P2")],
+)
+def test_the_load_of_another_degree_is_integrated_exactly(state, parameter):
+    """The product of a P2 parameter and a P1 state has degree 3, more than the quadrature of P1 is for."""
+    basis, fine = unit_basis(state, 4), unit_basis(parameter, 4)
+    exact = BilinearForm(lambda q, v, w: q * v).assemble(
+        Basis(basis.mesh, fine.elem, intorder=6), Basis(basis.mesh, basis.elem, intorder=6)
+    )
+    options = {"parameters": fc.FullSpace(fine), "sensors": fc.PointSensors(basis, inside_points(basis))}
+    lumped = [{"mass": "lumped"}] if "1" in state else []
+    for more in ({}, *lumped):
+        for problem in (
+            fc.EllipticSource(basis, **options, **more),
+            fc.HeatInitial(basis, times=0.1, steps=4, **options, **more),
+        ):
+            assert abs(problem.load - exact).max() < 1e-12
+            assert problem.load.sum() == pytest.approx(1.0, rel=1e-12)

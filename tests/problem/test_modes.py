@@ -173,3 +173,20 @@ def test_bad_boundary():
         fc.EigenmodeSpace(basis, 1, inner="max")
     with pytest.raises(fc.InputError, match="inner is 'max'"):
         fc.SineSpace(basis, 1, inner="max")
+
+
+@pytest.mark.parametrize("nodes", [20, 59, 60, 61, 62, 90])
+@pytest.mark.parametrize("smallest", [1e-2, 1e-5, 1e-8])
+def test_graded_lines(smallest, nodes):
+    """Dense for few dofs, sparse for many: both cope with the stiffness of tiny cells."""
+    basis = Basis(MeshLine(np.r_[0.0, np.geomspace(smallest, 1.0, nodes - 1)]), ElementLineP1())
+    # Of the stiffness of the smallest cell.
+    rounding = 1e-9 + 1e-14 / smallest
+    for boundary, first in (("neumann", 0), ("dirichlet", 1)):
+        space = fc.EigenmodeSpace(basis, 3, boundary=boundary)
+        exact = (np.pi * np.arange(first, first + 3)) ** 2
+        assert np.all(space.eigenvalues > exact - rounding)
+        if nodes >= 59:
+            assert np.all(space.eigenvalues < 1.3 * exact + rounding)
+    constant = fc.EigenmodeSpace(basis, 1, boundary="neumann").matrix[:, 0]
+    assert np.allclose(constant, 1.0, rtol=0, atol=1e-6)

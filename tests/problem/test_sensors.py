@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_helpers import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 from scipy.sparse import csr_matrix
-from skfem import Basis, ElementTriP0, ElementTriP1, ElementTriP2
+from skfem import (
+    Basis,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP0,
+    ElementTriP1,
+    ElementTriP2,
+    MeshQuad,
+    MeshTri,
+)
 
 import femcert as fc
 
@@ -191,3 +200,50 @@ def test_bad_radius_state_and_basis():
         fc.PointSensors(basis.with_element(ElementTriP0()), [[0.5, 0.5]])
     with pytest.raises(fc.InputError, match="basis is a NoneType"):
         fc.PointSensors(None, [[0.5, 0.5]])
+
+
+def foreign_pairs():
+    """Bases with equally many dofs on different meshes, and of different elements."""
+    nodes = np.linspace(0.0, 1.0, 9)
+    return {
+        "other triangles": (
+            Basis(MeshTri().refined(3), ElementTriP1()),
+            Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1()),
+        ),
+        "other degree": (Basis(MeshQuad().refined(4), ElementQuad1()), Basis(MeshQuad().refined(3), ElementQuad2())),
+    }
+
+
+@pytest.mark.parametrize("case", foreign_pairs())
+def test_sensors_of_another_mesh_are_refused(case):
+    pair = foreign_pairs()[case]
+    assert pair[0].N == pair[1].N
+    points = [[0.3, 0.4], [0.6, 0.2]]
+    for basis, other in (pair, pair[::-1]):
+        for sensors in (
+            fc.PointSensors(other, points),
+            fc.AverageSensors(other, points, radius=0.1),
+            fc.RegionSensors(other, [np.arange(4)]),
+            fc.BoundarySensors(other, count=3),
+        ):
+            for make in (fc.EllipticSource, fc.EllipticCoefficient, lambda b, **o: fc.HeatInitial(b, times=0.1, **o)):
+                with pytest.raises(fc.InputError, match="sensors were made for another mesh or element than basis"):
+                    make(basis, parameters=fc.FullSpace(basis), sensors=sensors)
+        # An equal mesh is as good as the same one, and of a bare matrix nothing is known.
+        twin = Basis(type(basis.mesh)(basis.mesh.p.copy(), basis.mesh.t.copy()), type(basis.elem)())
+        for sensors in (fc.PointSensors(twin, points), fc.MatrixSensors(fc.PointSensors(other, points).matrix)):
+            fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e-6])
+@pytest.mark.parametrize("name", ["line P1", "triangle P2", "quad Q1"])
+def test_radii_out_of_all_proportion(name, scale):
+    unit = unit_basis(name, 6)
+    basis = Basis(type(unit.mesh)(scale * unit.mesh.p, unit.mesh.t), unit.elem)
+    points = scale * np.full((1, basis.mesh.dim()), 0.4)
+    for radius in (1e300, 1e10, 11.0, 1e-10, 1e-20, 1e-290):
+        with pytest.raises(fc.InputError, match=r"radius is .* on a mesh of size"):
+            fc.AverageSensors(basis, points, radius=scale * radius)
+    for radius in (5.0, 0.1, 1e-6):
+        rows = fc.AverageSensors(basis, points, radius=scale * radius).matrix.sum(axis=1)
+        assert np.allclose(rows, 1.0, rtol=0, atol=1e-6)

@@ -175,3 +175,68 @@ def test_a_step_into_negative_conductivity_is_shortened():
     assert np.allclose(found.parameter, truth, rtol=1e-4)
     with pytest.raises(fc.InputError, match="expected positive"):
         fc.GaussNewton(weight=1e-14)(problem, data)
+
+
+TRUTH = np.array([1.0, 0.2, -0.1, 0.2])
+
+
+def conductivity(source=1.0, transform="identity"):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
+    sensors = fc.PointSensors(basis, np.linspace(0.05, 0.95, 15))
+    return fc.EllipticCoefficient(
+        basis, parameters=fc.CosineSpace(basis, 4), sensors=sensors, source=source, transform=transform
+    )
+
+
+@pytest.mark.parametrize("bounds", [None, (-50.0, 50.0)])
+@pytest.mark.parametrize("source", [1e-9, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("start", [[5.0, 0.0, 0.0, 0.0], [20.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+def test_it_never_returns_a_point_that_is_not_stationary(start, source, bounds):
+    """From far away the steps may become short at the edge of the positive conductivities: that is no minimum."""
+    problem = conductivity(source)
+    data = problem.simulate(problem.parameters.field(TRUTH), noise=0.01, seed=1)
+    weight = 1e-6 * source**2
+    solver = fc.GaussNewton(weight=weight, start=start, bounds=bounds)
+    try:
+        found = solver(problem, data)
+    except fc.SolveError:
+        # To give up is honest, but not from next to the truth.
+        assert start[0] > 1.0
+        return
+    c, _ = problem.parameters.project(found.parameter)
+    assert np.linalg.norm(c - TRUTH) < 0.2
+    gradient = fc.reduced_gradient_norm(problem, data, found.parameter, weight=weight)
+    misfit = data.norm(problem.observe(found.state) - data.values)
+    assert gradient <= 1e-4 * np.linalg.norm(problem.jacobian(found.parameter)) * misfit
+    assert found.optimality == pytest.approx(gradient, rel=0.1)
+
+
+@pytest.mark.parametrize(("transform", "start"), [("exp", None), ("identity", [1.0, 0.0, 0.0, 0.0])])
+def test_units_of_the_source_do_not_matter(transform, start):
+    coefficients = []
+    for source in (1.0, 1e-3, 1e-6, 1e6):
+        problem = conductivity(source, transform)
+        data = problem.simulate(problem.parameters.field(TRUTH), noise=0.01, seed=1)
+        found = fc.GaussNewton(weight=1e-10 * source**2, start=start)(problem, data)
+        coefficients.append(problem.parameters.project(found.parameter)[0])
+    assert np.linalg.norm(coefficients[0] - TRUTH) < 0.05
+    for c in coefficients[1:]:
+        np.testing.assert_allclose(c, coefficients[0], atol=1e-7)
+
+
+def test_an_impossible_start_says_what_to_do():
+    problem = conductivity()
+    data = problem.simulate(problem.parameters.field(TRUTH))
+    with pytest.raises(fc.InputError, match=r"start \[0.0, 0.0, 0.0, 0.0\] is not possible, give start=.*positive"):
+        fc.GaussNewton(weight=1e-6)(problem, data)
+    with pytest.raises(fc.InputError, match="give start="):
+        fc.GaussNewton(weight=1e-6, start=-TRUTH)(problem, data)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [("a", "b"), (None, 1.0), (1j, 2.0), ([0.0, 0.0], ["a", "b"]), (False, True), ([[0.0], [0.0, 1.0]], 2.0), "ab", 3],
+)
+def test_bounds_that_are_no_numbers(bounds):
+    with pytest.raises(fc.InputError, match=r"bounds is .*; expected (numbers|a pair)"):
+        fc.GaussNewton(weight=1.0, bounds=bounds)
