@@ -232,3 +232,105 @@ def test_everything_is_one_family():
     for error in (fc.SolveError, fc.UncertifiedError):
         assert issubclass(error, fc.FemcertError)
         assert not issubclass(error, ValueError)
+
+
+def things_that_are_nothing(basis, problem, data):
+    """None, numbers and lists where an object is wanted: each with a word of the message."""
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, 1.0, 1.0])
+    rule = fc.ResidualRadius()
+    field = np.ones(basis.N)
+    return {
+        "stability, data of another length": (lambda: fc.stability(problem, data=fc.Data([1.0], 0.1)), "1 values"),
+        "stability, a number as data": (lambda: fc.stability(problem, data=3), "data is a int"),
+        "stability, bare values as data": (lambda: fc.stability(problem, data=data.values), "data is a ndarray"),
+        "stability, no problem": (lambda: fc.stability(None), "problem is a NoneType"),
+        "certify, no problem": (lambda: fc.certify(None, data, candidate, rule), "problem is a NoneType"),
+        "certify, no data": (lambda: fc.certify(problem, None, candidate, rule), "data is a NoneType"),
+        "certify, no candidate": (lambda: fc.certify(problem, data, None, rule), "got a NoneType"),
+        "certify, no rule": (lambda: fc.certify(problem, data, candidate, None), "rule is a NoneType"),
+        "coefficients, no problem": (lambda: fc.Candidate.from_coefficients(None, [1.0]), "problem is a NoneType"),
+        "functions, no problem": (lambda: fc.Candidate.from_functions(None, parameter=1.0), "problem is a NoneType"),
+        "file, no path": (lambda: fc.Candidate.from_file(problem, None), "path is None"),
+        "file, no problem": (lambda: fc.Candidate.from_file(None, "x.npz"), "problem is a NoneType"),
+        "load, no path": (lambda: fc.Selection.load(None), "path is a NoneType"),
+        "load, a number": (lambda: fc.Selection.load(5), "path is a int"),
+        "load, a directory": (lambda: fc.Selection.load("."), "cannot be read"),
+        "tomography, no basis": (
+            lambda: fc.Tomography(None, parameters=problem.parameters, angles=[0.0], bins=3), "basis is a NoneType"
+        ),
+        "tomography, no class": (lambda: fc.Tomography(basis, parameters=None, angles=[0.0], bins=3), "parameters is"),
+        "one function, not in a list": (lambda: fc.FunctionSpace(basis, lambda x: x[0]), "functions is <function"),
+        "no functions": (lambda: fc.FunctionSpace(basis, None), "functions is None"),
+        "no region sensors": (lambda: fc.RegionSensors(basis, None), "regions is None"),
+        "a number of regions": (lambda: fc.RegionSpace(basis, 3), "regions is 3"),
+        "one region, not in a list": (lambda: fc.RegionSpace(basis, "left"), "regions is 'left'"),
+        "a list of boundaries": (lambda: fc.BoundarySensors(basis, boundary=["left"], count=2), "boundary is a list"),
+        "a negative seed": (lambda: problem.simulate(field, seed=-1), "seed is -1"),
+        "a text as seed": (lambda: problem.simulate(field, seed="x"), "seed is 'x'"),
+        "no seed": (lambda: problem.simulate(field, seed=None), "seed is None"),
+        "a text as noise": (lambda: problem.simulate(field, noise="x"), "noise has type"),
+        "bounds of texts": (lambda: fc.GaussNewton(weight=1.0, bounds=("a", "b")), r"bounds is \('a', 'b'\)"),
+    }  # fmt: skip
+
+
+def test_things_that_are_nothing(basis, problem, data):
+    for name, (deed, match) in things_that_are_nothing(basis, problem, data).items():
+        with pytest.raises(fc.InputError, match=match):
+            print(name, deed())
+
+
+NO_NUMBERS = {
+    "text": "1.0",
+    "bytes": b"1",
+    "boolean": True,
+    "numpy boolean": np.True_,
+    "date": np.datetime64("2026-01-01"),
+    "time span": np.timedelta64(1, "D"),
+    "masked": np.ma.masked,
+    "object": np.array(1.0, dtype=object),
+    "too large": 10**400,
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_what_is_not_a_number(problem, data, kind):
+    value = NO_NUMBERS[kind]
+    several = np.ma.masked_array([1.0, 2.0], [True, False]) if kind == "masked" else [value, value]
+    baseline = fc.Tikhonov(weight=1.0)
+    for deed in (
+        lambda: fc.Data(several, 0.1),
+        lambda: fc.Data([1.0, 2.0], value),
+        lambda: fc.Data([1.0, 2.0], 0.1, several),
+        lambda: fc.no_harm(
+            problem, data, baseline=baseline, learned=baseline, rule=fc.ResidualRadius(), tolerance=value
+        ),
+        lambda: fc.StoppingRule(problem, data, fc.ResidualRadius(), value),
+        lambda: fc.Tikhonov(weight=value),
+        lambda: fc.GaussNewton(weight=value),
+        lambda: fc.OperationalRadius(pde=value),
+        lambda: fc.OperationalRadius(bc=value),
+        lambda: fc.OperationalRadius(optimality=value),
+    ):
+        with pytest.raises(fc.InputError, match="expected"):
+            deed()
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, np.int8, np.int64, np.uint16])
+def test_numbers_of_any_kind(problem, kind):
+    data = fc.Data(np.arange(1, 6).astype(kind), kind(1), np.arange(1, 6).astype(kind))
+    assert data.values.dtype == data.covariance.dtype == np.float64
+    assert data.values.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    # A masked array without masked entries is an array.
+    assert fc.Data(np.ma.masked_array([1.0, 2.0]), 0.1).values.tolist() == [1.0, 2.0]
+    baseline = fc.Tikhonov(weight=kind(1))
+    rule = fc.OperationalRadius(pde=kind(1), bc=kind(0), optimality=kind(1))
+    found = fc.no_harm(problem, data, baseline=baseline, learned=baseline, rule=rule, tolerance=kind(1))
+    plain = fc.no_harm(
+        problem,
+        fc.Data([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, [1.0, 2.0, 3.0, 4.0, 5.0]),
+        baseline=fc.Tikhonov(weight=1.0),
+        learned=fc.Tikhonov(weight=1.0),
+        rule=fc.OperationalRadius(pde=1.0, bc=0.0, optimality=1.0),
+        tolerance=1.0,
+    )
+    assert found.to_dict() == plain.to_dict()

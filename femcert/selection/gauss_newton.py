@@ -51,8 +51,8 @@ class GaussNewton:
     evaluations: int = 300
 
     def __post_init__(self) -> None:
-        number(self.weight, "weight", above=0.0)
-        number(self.tolerance, "tolerance", above=0.0)
+        object.__setattr__(self, "weight", number(self.weight, "weight", above=0.0))
+        object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", above=0.0))
         count(self.evaluations, "evaluations")
         if self.bounds is not None:
             if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:

@@ -48,7 +48,7 @@ class Tikhonov:
         if (self.weight is None) == (self.choose is None):
             raise InputError("give either weight=... or choose='discrepancy', 'gcv' or 'lcurve'")
         if self.weight is not None:
-            number(self.weight, "weight", above=0.0)
+            object.__setattr__(self, "weight", number(self.weight, "weight", above=0.0))
         elif self.choose not in CHOICES:
             raise InputError(f"choose is {self.choose!r}; expected one of {', '.join(CHOICES)}")
 
