@@ -134,3 +134,49 @@ def test_all_dofs_prescribed():
         boundary_conditions(Basis(mesh, ElementTriP1()))
     assert len(boundary_conditions(Basis(mesh, ElementTriP2())).free) == 1
     assert len(boundary_conditions(Basis(mesh, ElementTriP1()), neumann={"top": 0.0, "right": 0.0}).free) == 1
+
+
+def test_a_dirichlet_function_is_asked_on_the_boundary_only():
+    basis = unit_basis("triangle P1", 4)
+    seen = []
+
+    def distance(x):
+        seen.append(x)
+        # Minus infinity at the node in the middle, with a warning, which is an error here.
+        return np.log(np.hypot(x[0] - 0.5, x[1] - 0.5))
+
+    found = boundary_conditions(basis, dirichlet=distance)
+    assert np.array_equal(seen[0], basis.doflocs[:, found.prescribed])
+    assert found.values[found.prescribed].max() == pytest.approx(0.5 * np.log(0.5))
+    assert not found.values[found.free].any()
+    # On a named part, of its dofs only: 1 / (x - 1) is not defined on the right.
+    left = boundary_conditions(basis, dirichlet={"left": lambda x: 1.0 / (x[0] - 1.0)})
+    assert np.array_equal(left.values[left.prescribed], np.full(5, -1.0))
+
+
+def test_a_robin_pair_may_be_a_list():
+    basis = unit_basis("triangle P1", 4)
+    pair = boundary_conditions(basis, robin={"left": (2.0, 0.5)})
+    as_list = boundary_conditions(basis, robin={"left": [2.0, 0.5]})
+    assert (pair.operator != as_list.operator).nnz == 0
+    assert np.array_equal(pair.load, as_list.load)
+    for bad in ([2.0], [1.0, 2.0, 3.0], 2.0, "ab", None):
+        with pytest.raises(InputError, match=r"robin\['left'\] is .*; expected a pair \(alpha, g\)"):
+            boundary_conditions(basis, robin={"left": bad})
+
+
+@pytest.mark.parametrize("names", [["left"], ("left", "right"), np.ones(3)])
+def test_names_alone_are_no_dirichlet_condition(names):
+    expected = f"dirichlet is a {type(names).__name__}; expected a number, a function or a mapping"
+    with pytest.raises(InputError, match=expected):
+        boundary_conditions(unit_basis("triangle P1", 4), dirichlet=names)
+
+
+def test_boundary_conditions_are_read_only():
+    basis = unit_basis("triangle P1", 4)
+    found = boundary_conditions(basis, dirichlet={"right": 1.0}, robin={"left": (2.0, 0.5)})
+    for array in (found.prescribed, found.free, found.values, found.load, found.operator.data, found.mass.data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True

@@ -475,3 +475,21 @@ def bad_bases():
     yield mesh, ElementTriP0(), "ElementTriP0 is discontinuous; a state needs degree 1 or 2"
     yield MeshTri2.init_circle(1), ElementTriP2(), "ElementTriP2 on MeshTri2 is not supported"
     yield MeshTet(), ElementTetP1(), "ElementTetP1 on MeshTet1 is not supported"
+
+
+@pytest.mark.parametrize("source", [0.0, 1.0])
+@pytest.mark.parametrize("q", [-800.0, -745.0, -720.0, -700.0, -340.0, 700.0, 710.0, 800.0])
+def test_conductivities_at_the_end_of_the_floats(q, source):
+    """exp(q) from 0 to infinity: a state, or an error that says why not; never a warning."""
+    basis = unit_basis("triangle P1", 4)
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, inside_points(basis)), source=source
+    )
+    field = np.full(basis.N, q)
+    unit = problem.solve(np.zeros(basis.N))
+    if abs(q) > 709.0:
+        with pytest.raises(fc.FemcertError, match=r"conductivity takes the value|singular"):
+            problem.solve(field)
+        return
+    assert np.allclose(problem.solve(field) * np.exp(q), unit, rtol=1e-10, atol=0.0)
+    assert np.allclose(problem.jacobian(field) * np.exp(q), problem.jacobian(np.zeros(basis.N)), rtol=1e-9, atol=1e-15)

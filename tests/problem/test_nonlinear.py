@@ -286,3 +286,46 @@ def test_tiny_states_are_solved_as_well_as_large_ones():
     usual = nonlinear("quasilinear", basis, fc.FullSpace(basis))
     q = np.full(basis.N, 8.0)
     assert np.allclose(tiny.solve(q) / s, usual.solve(q), rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("linear_in_state", [False, True])
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_complex_forms_are_refused(position, linear_in_state):
+    basis = unit_basis("triangle P1", 4)
+    forms = [
+        LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - w["q"] * v),
+        BilinearForm(lambda u, v, w: dot(grad(u), grad(v))),
+        BilinearForm(lambda q, v, w: -q * v),
+    ]
+    names = ("equation", "state_derivative", "parameter_derivative")
+    real = forms[position]
+    forms[position] = type(real)(lambda *args: (1.0 + 1.0j) * real.form(*args), dtype=np.complex128)
+    problem = fc.NonlinearProblem(
+        basis,
+        **dict(zip(names, forms, strict=True)),
+        parameters=fc.FullSpace(basis),
+        sensors=fc.PointSensors(basis, inside_points(basis)),
+        linear_in_state=linear_in_state,
+    )
+    q = np.ones(basis.N)
+    message = f"the {names[position].replace('_', ' ')} assembles to complex numbers; expected a real form"
+    for ask in (lambda: problem.solve(q), lambda: problem.jacobian(q)):
+        with pytest.raises(fc.InputError, match=message):
+            ask()
+    if position == 0:
+        with pytest.raises(fc.InputError, match=message):
+            problem.residual(q, q)
+
+
+def test_a_derivative_that_is_not_finite():
+    basis = unit_basis("triangle P1", 4)
+    problem = fc.NonlinearProblem(
+        basis,
+        equation=LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - w["q"] * v),
+        state_derivative=BilinearForm(lambda u, v, w: dot(grad(u), grad(v))),
+        parameter_derivative=BilinearForm(lambda q, v, w: np.nan * q * v),
+        parameters=fc.FullSpace(basis),
+        sensors=fc.PointSensors(basis, inside_points(basis)),
+    )
+    with pytest.raises(fc.SolveError, match="the parameter derivative has NaN or infinite entries"):
+        problem.jacobian(np.ones(basis.N))

@@ -189,3 +189,13 @@ def test_bad_bases():
     other = Basis(unit_mesh("triangle", 5), ElementTriP1())
     with pytest.raises(fc.InputError, match="parameters live on another mesh"):
         fc.Tomography(plane, parameters=fc.FullSpace(other), angles=[0.0], bins=3)
+
+
+@pytest.mark.parametrize(
+    "angles", [[0.0, 180.0 - 1e-11], [180.0 - 1e-11, 0.0], [0.0, -1e-11], [1e-11, 180.0], [30.0, 210.0 + 1e-10]]
+)
+def test_angles_that_are_equal_to_rounding(angles):
+    basis = unit_basis("triangle P1", 4)
+    with pytest.raises(fc.InputError, match="two angles see the same rays"):
+        fc.RaySensors(basis, angles=angles, bins=3)
+    assert fc.RaySensors(basis, angles=[0.0, 180.0 - 1e-3], bins=3).count == 6
