@@ -153,3 +153,43 @@ def test_not_symmetric():
         Factorization(A, definite=True)
     with pytest.raises(SolveError, match=r"has shape \(2, 3\); expected a square matrix"):
         Factorization(csr_matrix(np.ones((2, 3))), definite=False)
+
+
+@pytest.mark.parametrize("definite", [False, True])
+def test_out_of_memory_is_a_solve_error(monkeypatch, definite):
+    def splu(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(factor, "splu", splu)
+    before = factorization_count()
+    with pytest.raises(SolveError, match=r"factors of the plate \(3 unknowns\) do not fit in memory"):
+        Factorization(identity(3), definite=definite, name="plate")
+    assert factorization_count() == before
+
+
+@pytest.mark.parametrize("scale", [1e-304, 1e-200, 1.0, 1e200, 1e300])
+@pytest.mark.parametrize("definite", [False, True])
+def test_the_unit_of_the_entries_does_not_matter(scale, definite):
+    """Neither the checks nor the condition number; and no overflow on the way, which would be a warning."""
+    basis = square(8)
+    K = inner(asm(stiffness, basis), basis)
+    plain = Factorization(K, definite=definite)
+    found = Factorization(scale * K, definite=definite)
+    assert found.condition == pytest.approx(plain.condition, rel=1e-6)
+    b = np.random.default_rng(0).standard_normal(K.shape[0])
+    assert np.allclose(found.solve(scale * b), plain.solve(b), rtol=1e-10, atol=0.0)
+    with pytest.raises(SolveError, match="not positive definite"):
+        Factorization(-scale * K, definite=True)
+    with pytest.raises(SolveError, match="not symmetric"):
+        Factorization(scale * (K + inner(asm(convection, basis), basis)), definite=True)
+
+
+def test_the_condition_number():
+    """Of a line with n cells, 4 / (2 - 2 cos(pi / n)), whatever its diagonal is scaled to."""
+    for n in (10, 100, 1000):
+        A = diags([-np.ones(n - 2), 2.0 * np.ones(n - 1), -np.ones(n - 2)], [-1, 0, 1]).tocsr()
+        D = diags(10.0 ** np.random.default_rng(0).uniform(-6.0, 6.0, n - 1))
+        exact = 4.0 / (2.0 - 2.0 * np.cos(np.pi / n))
+        for matrix in (A, D @ A @ D):
+            found = Factorization(matrix, definite=True).condition
+            assert 0.4 * exact < found < 1.1 * exact

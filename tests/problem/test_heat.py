@@ -289,3 +289,11 @@ def test_the_exponential_on_graded_lines(smallest, mass):
     assert found.radius.side == "upper"
     assert found.contains(truth)
     assert found.sharpness(truth) < 5.0
+
+
+@pytest.mark.parametrize("scheme", ["exact", "backward-euler"])
+def test_times_are_read_only(scheme):
+    problem = heat(unit_basis("line P1", 8), times=[0.05, 0.1], scheme=scheme, steps=4, mass="lumped")
+    for array in (problem.times, problem.observed, problem.mass.data, problem.residual_mass.data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0

@@ -329,3 +329,18 @@ def test_a_derivative_that_is_not_finite():
     )
     with pytest.raises(fc.SolveError, match="the parameter derivative has NaN or infinite entries"):
         problem.jacobian(np.ones(basis.N))
+
+
+def test_a_linearization_is_read_only():
+    """It is kept and used again, also by the certificate of a candidate whose maker had it in hand."""
+    basis = unit_basis("line P1", 8)
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, inside_points(basis)), source=1.0
+    )
+    at = problem.linearize(np.zeros(basis.N))
+    for array in (at.parameter, at.state, at.coupling.data):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+    # What `solve` returns is the caller's own.
+    problem.solve(np.zeros(basis.N))[...] = 0.0
+    assert problem.solve(np.zeros(basis.N)).max() == pytest.approx(0.125)

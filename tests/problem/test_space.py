@@ -183,3 +183,13 @@ def test_bad_input():
         ParameterSpace(basis, np.ones((16, 0)))
     with pytest.raises(fc.InputError, match="basis is a NoneType"):
         fc.FullSpace(None)
+
+
+@pytest.mark.parametrize("kind", ["sine", "regions", "full"])
+@pytest.mark.parametrize("inner", ["l2", "euclidean"])
+def test_inner_products_are_read_only(kind, inner):
+    space = space_of(kind, inner)
+    arrays = [space.weight.data, space.gram.data if hasattr(space.gram, "tocsr") else space.gram, space.root]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0

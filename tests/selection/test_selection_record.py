@@ -360,3 +360,61 @@ def test_a_decision_that_contradicts_the_radii_is_not_loaded(case, tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(fc.InputError, match="contradicts"):
         fc.Selection.load(path)
+
+
+def places(record, at=()):
+    """Every place in a record (of a long list its first two), as the keys and indices that lead to it."""
+    inside = record.items() if isinstance(record, dict) else enumerate(record[:2]) if isinstance(record, list) else ()
+    for key, value in inside:
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+def tampered(record):
+    """The record with one place replaced, or one key or entry left out."""
+    for place in places(record):
+        for value in (None, "x", [], {}, -1, 1e308, True, ...):
+            copy = json.loads(json.dumps(record))
+            owner = copy
+            for key in place[:-1]:
+                owner = owner[key]
+            if value is ...:
+                del owner[place[-1]]
+            else:
+                owner[place[-1]] = value
+            yield place, copy
+
+
+@pytest.mark.parametrize("case", ["accepted", "stochastic", "raised", "blind"])
+def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
+    """Nothing is mended, dropped or filled in on the way."""
+    path = tmp_path / "selection.json"
+    CASES[case]().save(path)
+    record = json.loads(path.read_text())
+    refused = read = 0
+    for place, copy in tampered(record):
+        path.write_text(json.dumps(copy))
+        try:
+            found = fc.Selection.load(path)
+        except fc.InputError:
+            refused += 1
+            continue
+        read += 1
+        assert found.to_dict() == copy, place
+        str(found)
+        found._repr_html_()
+    # What remains readable are other values of the fields, other words and other versions.
+    assert min(refused, read) > 0
+    for key in record:
+        path.write_text(json.dumps({name: value for name, value in record.items() if name != key}))
+        with pytest.raises(fc.InputError):
+            fc.Selection.load(path)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x", ["a"], ".", ""])
+def test_paths_that_are_no_files(path):
+    selection = CASES["rejected"]()
+    with pytest.raises(fc.InputError, match=r"path is a|is a directory"):
+        selection.save(path)
+    with pytest.raises(fc.InputError, match=r"path is a|cannot be read"):
+        fc.Selection.load(path)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import identity
 from skfem import Basis, BilinearForm, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
 from skfem.helpers import dot, grad
 
@@ -273,3 +274,37 @@ def test_not_for_nonlinear_problems():
     )
     with pytest.raises(fc.InputError, match="use GaussNewton"):
         fc.Tikhonov(weight=1.0)(problem, fc.Data([0.0, 0.0], 0.1))
+
+
+@pytest.mark.parametrize("noise_level", [0.0, 0.1])
+@pytest.mark.parametrize("choose", ["discrepancy", "gcv", "lcurve"])
+def test_no_weight_for_zero_data(choose, noise_level):
+    for problem in (few_problem(), full_problem()):
+        with pytest.raises(fc.InputError, match="the data are zero, or the class cannot change them"):
+            fc.Tikhonov(choose=choose)(problem, fc.Data(np.zeros(8), noise_level))
+        # With a weight zero data are data like others.
+        found = fc.Tikhonov(weight=1e-3)(problem, fc.Data(np.zeros(8), noise_level))
+        assert not found.parameter.any()
+
+
+def test_as_many_sensors_as_dofs():
+    """Every node is a sensor: by the sparse optimality system, with no dense matrix of that size."""
+    import tracemalloc
+
+    nodes = np.linspace(0.0, 1.0, 60)
+    basis = Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1())
+    n = basis.N
+    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(identity(n)))
+    data = problem.simulate(np.ones(n), noise=0.01)
+    tracemalloc.start()
+    found = {weight: fc.Tikhonov(weight=weight)(problem, data) for weight in (1e-6, 1e-2)}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.2 * 8 * n * n
+    for weight, candidate in found.items():
+        start = fc.reduced_gradient_norm(problem, data, np.zeros(n), weight=weight)
+        left = fc.reduced_gradient_norm(problem, data, candidate.parameter, weight=weight)
+        assert left < 1e-8 * start
+        assert candidate.optimality == pytest.approx(left, abs=1e-10 * start)
+    with pytest.raises(fc.InputError, match=r"give weight="):
+        fc.Tikhonov(choose="gcv")(problem, data)
