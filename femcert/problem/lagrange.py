@@ -84,7 +84,7 @@ def check_quadrature(basis: Basis) -> None:
     if not np.allclose(_reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W), rtol=0.0, atol=1e-9):
         raise InputError(
             f"the quadrature of basis ({basis.W.size} points) is too coarse for {type(basis.elem).__name__}; expected "
-            f"intorder of at least {2 * basis.elem.maxdeg}"
+            f"intorder of at least {2 * degree(basis)}"
         )
 
 
