@@ -131,7 +131,7 @@ def _validate(options: argparse.Namespace) -> int:
 
     named = EXPERIMENTS if options.only is None else [name.strip() for name in options.only.split(",")]
     names = checked_names([name for name in named if name])
-    with draft_directory(options.out) as draft, _progress(len(names) + 1, options.quiet) as bar:
+    with _progress(len(names) + 1, options.quiet) as bar, draft_directory(options.out) as draft:
         # First: a place that cannot be written to should not cost a run.
         check_free(options.out, owned_files())
 
