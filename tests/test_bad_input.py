@@ -28,29 +28,29 @@ def data():
     return fc.Data(np.ones(5), 0.1)
 
 
-def refused(came, expected):
+def raises_input_error(came, expected):
     """An InputError, which is also a ValueError, that names both."""
     return pytest.raises(fc.InputError, match=rf"(?s){came}.*expected {expected}")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_data_that_are_not_finite(bad):
-    with refused(r"data values has 1 NaN or infinite entries, the first at index \(2,\)", "finite numbers"):
+    with raises_input_error(r"data values has 1 NaN or infinite entries, the first at index \(2,\)", "finite numbers"):
         fc.Data([1.0, 2.0, bad], 0.1)
-    with refused("covariance has 1 NaN", "finite numbers"):
+    with raises_input_error("covariance has 1 NaN", "finite numbers"):
         fc.Data([1.0, 2.0], 0.1, [1.0, bad])
-    with refused("noise_level has 1 NaN", "finite numbers"):
+    with raises_input_error("noise_level has 1 NaN", "finite numbers"):
         fc.Data([1.0, 2.0], bad)
 
 
 def test_data_that_are_no_numbers():
-    with refused("data values is complex", "real numbers"):
+    with raises_input_error("data values is complex", "real numbers"):
         fc.Data([1.0, 2.0 + 1j], 0.1)
-    with refused("data values has type", "real numbers"):
+    with raises_input_error("data values has type", "real numbers"):
         fc.Data(["a", "b"], 0.1)
-    with refused(r"data values has shape \(2, 2\)", "a vector"):
+    with raises_input_error(r"data values has shape \(2, 2\)", "a vector"):
         fc.Data(np.ones((2, 2)), 0.1)
-    with refused("data values are empty", "one per sensor"):
+    with raises_input_error("data values are empty", "one per sensor"):
         fc.Data([], 0.1)
 
 
@@ -62,7 +62,7 @@ def test_data_of_another_length(problem):
 
 
 def test_a_negative_noise_level():
-    with refused("noise_level is -0.1", "at least 0"):
+    with raises_input_error("noise_level is -0.1", "at least 0"):
         fc.Data([1.0], -0.1)
 
 
@@ -83,29 +83,29 @@ def test_covariances(covariance, match):
 
 @pytest.mark.parametrize("empty", [[], np.zeros((0, 2))])
 def test_no_sensors(basis, empty):
-    with refused("points is empty", "at least one sensor"):
+    with raises_input_error("points is empty", "at least one sensor"):
         fc.PointSensors(basis, empty)
-    with refused("points is empty", "at least one sensor"):
+    with raises_input_error("points is empty", "at least one sensor"):
         fc.AverageSensors(basis, empty, radius=0.1)
-    with refused("there are no sensors", "at least one"):
+    with raises_input_error("there are no sensors", "at least one"):
         fc.MatrixSensors(np.zeros((0, basis.N)))
-    with refused(r"regions is \[\]", "a list of subdomain names"):
+    with raises_input_error(r"regions is \[\]", "a list of subdomain names"):
         fc.RegionSensors(basis, [])
-    with refused("count is 0", "a whole number of at least 1"):
+    with raises_input_error("count is 0", "a whole number of at least 1"):
         fc.BoundarySensors(basis, count=0)
 
 
 def test_duplicated_sensors(basis):
     twice = [[0.2, 0.3], [0.5, 0.5], [0.2, 0.3]]
     for make in (lambda: fc.PointSensors(basis, twice), lambda: fc.AverageSensors(basis, twice, radius=0.1)):
-        with refused(r"sensors 0 and 2 are both at \[0.2, 0.3\]", "distinct points"):
+        with raises_input_error(r"sensors 0 and 2 are both at \[0.2, 0.3\]", "distinct points"):
             make()
     row = np.arange(basis.N, dtype=float)
-    with refused("sensors 0 and 1 have the same row", "distinct ones"):
+    with raises_input_error("sensors 0 and 1 have the same row", "distinct ones"):
         fc.MatrixSensors(np.vstack([row, row]))
-    with refused("sensors 0 and 1 have the same row", "distinct ones"):
+    with raises_input_error("sensors 0 and 1 have the same row", "distinct ones"):
         fc.RegionSensors(basis, [np.array([0, 1]), np.array([1, 0])])
-    with refused("two angles see the same rays", "distinct ones"):
+    with raises_input_error("two angles see the same rays", "distinct ones"):
         fc.RaySensors(basis, angles=[10.0, 190.0], bins=4)
 
 
@@ -124,7 +124,7 @@ def test_more_coordinates_than_sensors(basis, points):
         lambda: fc.certify(problem, data, baseline, rule),
         lambda: fc.no_harm(problem, data, baseline=baseline, learned=baseline, rule=rule),
     ):
-        with refused(r"k = 6 coordinates but .* only m = 5 observations, so C_stab is infinite", "k <= m"):
+        with raises_input_error(r"k = 6 coordinates but .* only m = 5 observations, so C_stab is infinite", "k <= m"):
             ask()
 
 
@@ -144,9 +144,9 @@ def test_a_mesh_with_no_interior():
 def test_an_unknown_boundary(basis, points):
     options = {"parameters": fc.SineSpace(basis, 3), "sensors": fc.PointSensors(basis, points)}
     for conditions in ({"dirichlet": {"lft": 0.0}}, {"neumann": {"lft": 0.0}}, {"robin": {"lft": (1.0, 0.0)}}):
-        with refused("boundary 'lft' is not in the mesh", "one of 'left', 'right'.*did you mean 'left'"):
+        with raises_input_error("boundary 'lft' is not in the mesh", "one of 'left', 'right'.*did you mean 'left'"):
             fc.EllipticSource(basis, **options, **conditions)
-    with refused("boundary 'lft' is not in the mesh", "one of 'left', 'right'"):
+    with raises_input_error("boundary 'lft' is not in the mesh", "one of 'left', 'right'"):
         fc.BoundarySensors(basis, boundary="lft", count=2)
     bare = Basis(MeshTri().refined(2), ElementTriP1())
     with pytest.raises(fc.InputError, match="boundary 'left' is not in the mesh; it names none"):
@@ -163,11 +163,11 @@ def test_an_unknown_boundary(basis, points):
     ],
 )
 def test_a_conductivity_that_is_not_positive(basis, points, conductivity, came):
-    with refused(came, "positive values everywhere"):
+    with raises_input_error(came, "positive values everywhere"):
         fc.EllipticSource(
             basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points), conductivity=conductivity
         )
-    with refused(came.replace("conductivity", "diffusivity"), "positive values everywhere"):
+    with raises_input_error(came.replace("conductivity", "diffusivity"), "positive values everywhere"):
         fc.HeatInitial(
             basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points), times=0.1,
             diffusivity=conductivity,
@@ -178,7 +178,7 @@ def test_an_unknown_conductivity_that_is_not_positive(basis, points):
     problem = fc.EllipticCoefficient(
         basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, points), transform="identity", source=1.0
     )
-    with refused("the conductivity takes the value -1", "positive values everywhere"):
+    with raises_input_error("the conductivity takes the value -1", "positive values everywhere"):
         problem.solve(-np.ones(basis.N))
 
 
@@ -192,7 +192,7 @@ def test_a_candidate_on_another_mesh(problem, data):
         fc.certify(problem, data, candidate, fc.ResidualRadius())
     # Where the mesh is not known the sizes tell.
     bare = fc.Candidate(candidate.state, candidate.parameter)
-    with refused(r"parameter has shape \(81,\)", r"\(25,\)"):
+    with raises_input_error(r"parameter has shape \(81,\)", r"\(25,\)"):
         fc.certify(problem, data, bare, fc.ResidualRadius())
     with pytest.raises(fc.InputError, match="parameters live on another mesh"):
         fc.EllipticSource(problem.basis, parameters=fc.SineSpace(finer, 3), sensors=problem.sensors)
@@ -200,29 +200,29 @@ def test_a_candidate_on_another_mesh(problem, data):
 
 @pytest.mark.parametrize("name", ["pde", "bc", "optimality"])
 def test_negative_weights_of_a_rule(name):
-    with refused(f"the weight {name} is -1.0", "at least 0"):
+    with raises_input_error(f"the weight {name} is -1.0", "at least 0"):
         fc.OperationalRadius(**{name: -1.0})
 
 
 def test_negative_weights_of_a_baseline():
     for make in (fc.Tikhonov, fc.GaussNewton):
-        with refused("weight is -1.0", "more than 0"):
+        with raises_input_error("weight is -1.0", "more than 0"):
             make(weight=-1.0)
-        with refused("weight is 0.0", "more than 0"):
+        with raises_input_error("weight is 0.0", "more than 0"):
             make(weight=0.0)
 
 
 def test_a_tolerance_below_zero(problem, data):
     baseline = fc.Tikhonov(weight=1.0)
-    with refused("tolerance is -1e-09", "at least 0"):
+    with raises_input_error("tolerance is -1e-09", "at least 0"):
         fc.no_harm(problem, data, baseline=baseline, learned=baseline, rule=fc.ResidualRadius(), tolerance=-1e-9)
-    with refused("tolerance is -1.0", "at least 0"):
+    with raises_input_error("tolerance is -1.0", "at least 0"):
         fc.StoppingRule(problem, data, fc.ResidualRadius(), -1.0)
 
 
 @pytest.mark.parametrize("zeta", [0.0, 1.0, -0.5, 2.0])
 def test_zeta_outside_the_open_interval(zeta):
-    with refused(f"zeta is {zeta}", "a probability strictly between 0 and 1"):
+    with raises_input_error(f"zeta is {zeta}", "a probability strictly between 0 and 1"):
         fc.StochasticRadius(zeta=zeta)
 
 

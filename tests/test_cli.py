@@ -109,7 +109,7 @@ def entries(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def refused(tmp_path, capsys, what):
+def check_refused(tmp_path, capsys, what):
     before = entries(tmp_path)
     assert main(["validate", "--only", "stochastic", "--out", str(tmp_path)]) == 2
     captured = capsys.readouterr()
@@ -123,21 +123,21 @@ def refused(tmp_path, capsys, what):
 @pytest.mark.parametrize("name", ["report.html", "tables/stochastic.csv", "figures/poisson_reconstruction.png"])
 def test_a_directory_in_the_way_of_a_file(name, tmp_path, capsys):
     (tmp_path / name).mkdir(parents=True)
-    refused(tmp_path, capsys, "it is a directory")
+    check_refused(tmp_path, capsys, "it is a directory")
 
 
 @pytest.mark.parametrize("name", ["tables", "figures"])
 def test_a_file_in_the_way_of_a_directory(name, tmp_path, capsys):
     (tmp_path / name).write_text("mine")
     (tmp_path / "report.html").write_text("old")
-    refused(tmp_path, capsys, "is not a directory")
+    check_refused(tmp_path, capsys, "is not a directory")
 
 
 def test_a_folder_that_is_not_writable(tmp_path, monkeypatch, capsys):
     (tmp_path / "tables").mkdir()
     # Root may write everywhere, so the question is answered here.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "tables")
-    refused(tmp_path, capsys, "no permission")
+    check_refused(tmp_path, capsys, "no permission")
 
 
 def test_no_space_left(quick, tmp_path, monkeypatch, capsys):

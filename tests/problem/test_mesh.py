@@ -239,10 +239,10 @@ def test_an_unusable_mesh_is_refused(case, tmp_path, capsys):
     content, reason = BAD_CONTENT[case]
     path = save(tmp_path / "bad.vtk", **content)
     capsys.readouterr()
-    refused(path, reason, capsys)
+    check_refused(path, reason, capsys)
 
 
-def refused(path: Path, reason: str, capsys) -> None:
+def check_refused(path: Path, reason: str, capsys) -> None:
     """`load_mesh` raises one line with the name of the file and the reason, and prints nothing."""
     with pytest.raises(InputError, match=reason) as caught:
         load_mesh(path)
@@ -257,7 +257,7 @@ def test_a_boundary_that_is_not_on_the_mesh_is_refused(tmp_path, capsys):
         tmp_path / "stray.mesh", cells=[lines, ("triangle", TRIANGLES)],
         cell_data={"medit:ref": [np.array([1]), np.array([1, 1])]},
     )  # fmt: skip
-    refused(path, "boundary '1' has 1 of 1 facets that belong to no cell", capsys)
+    check_refused(path, "boundary '1' has 1 of 1 facets that belong to no cell", capsys)
 
 
 def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
@@ -266,12 +266,12 @@ def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
     (tmp_path / "text.msh").write_text("hello\nworld\n")
     (tmp_path / "picture.vtu").write_bytes(bytes(range(256)))
     (tmp_path / "surface.ply").write_text("ply\n")
-    refused(tmp_path / "nothing.msh", "no such file", capsys)
-    refused(tmp_path, "directory", capsys)
-    refused(tmp_path / "notes.foo", "unknown extension '.foo'", capsys)
-    refused(tmp_path / "surface.ply", "convert", capsys)
+    check_refused(tmp_path / "nothing.msh", "no such file", capsys)
+    check_refused(tmp_path, "directory", capsys)
+    check_refused(tmp_path / "notes.foo", "unknown extension '.foo'", capsys)
+    check_refused(tmp_path / "surface.ply", "convert", capsys)
     for name in ("empty.msh", "text.msh", "picture.vtu"):
-        refused(tmp_path / name, "cannot be read", capsys)
+        check_refused(tmp_path / name, "cannot be read", capsys)
     with pytest.raises(InputError, match="expected a path, got int"):
         load_mesh(3)
 
@@ -291,7 +291,7 @@ def test_a_truncated_file_is_refused(suffix, tmp_path, capsys):
     last = len(content) - (40 if suffix == ".meshb" else 4)
     for size in [*np.linspace(0, last, 23).astype(int), last - 7]:
         cut.write_bytes(content[:size])
-        refused(cut, "truncated|damaged|no cells|not among", capsys)
+        check_refused(cut, "truncated|damaged|no cells|not among", capsys)
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():

@@ -157,8 +157,12 @@ def test_what_the_record_holds(tmp_path):
 def test_numpy_numbers_in_a_rule_can_be_saved(tmp_path):
     rule = fc.OperationalRadius(pde=np.float32(0.5), bc=np.int64(2))
     selection_of(source(), rule=rule).save(tmp_path / "a.json")
+    assert fc.Selection.load(tmp_path / "a.json").rule["weights"] == {"pde": 0.5, "bc": 2.0, "optimality": 0.0}
     rule = fc.StochasticRadius(points=np.int64(20), seed=np.int64(1), zeta=np.float32(0.1))
     selection_of(source(), rule=rule).save(tmp_path / "b.json")
+    again = fc.Selection.load(tmp_path / "b.json").rule
+    assert (again["points"], again["seed"]) == (20, 1)
+    assert again["zeta"] == pytest.approx(0.1)
 
 
 def test_the_table():
