@@ -20,6 +20,16 @@ Value = float | Callable[[Array], Any]
 
 
 @dataclass(frozen=True)
+class Part:
+    """A condition as it was given: on `facets`, ``u = value``, or ``a du/dn + coefficient u = value``."""
+
+    name: str
+    facets: NDArray[np.int64]
+    value: Value
+    coefficient: Value = 0.0
+
+
+@dataclass(frozen=True)
 class BoundaryConditions:
     """Boundary conditions as algebra: prescribed dofs, and what natural conditions add to operator and load. Read-only.
 
@@ -33,6 +43,8 @@ class BoundaryConditions:
         Robin matrix ``(alpha u, v)`` and natural load ``(g, v)``, or None where there is none.
     mass
         L2 mass matrix of the Dirichlet part of the boundary, on all dofs.
+    dirichlet, natural
+        The conditions as they were given, for quadrature of any order. Boundary facets in neither have ``a du/dn = 0``.
     """
 
     prescribed: NDArray[np.int64]
@@ -41,6 +53,8 @@ class BoundaryConditions:
     operator: Any
     load: Array | None
     mass: Any
+    dirichlet: tuple[Part, ...]
+    natural: tuple[Part, ...]
 
     @property
     def homogeneous(self) -> bool:
@@ -90,6 +104,8 @@ def boundary_conditions(
         operator=None if operator is None else freeze_sparse(operator),
         load=None if load is None else frozen(load),
         mass=freeze_sparse(mass),
+        dirichlet=tuple(Part(name, frozen(where), value) for name, (where, value) in parts.items()),
+        natural=tuple(_natural_part(name, where, neumann or {}, robin or {}) for name, where in natural.items()),
     )
 
 
@@ -146,23 +162,31 @@ def _natural(
             if not isinstance(robin[name], (tuple, list)) or len(robin[name]) != 2:
                 raise InputError(f"robin[{name!r}] is {robin[name]!r}; expected a pair (alpha, g)")
             alpha, g = robin[name]
-            weight = _on_facets(alpha, part, f"the Robin coefficient on {name!r}")
+            weight = on_facets(alpha, part, f"the Robin coefficient on {name!r}")
             if weight.min() < 0.0:
                 raise InputError(f"the Robin coefficient on {name!r} takes {weight.min():.4g}; expected at least 0")
             matrix = asm(_weighted_mass, part, alpha=weight).tocsr()
             operator = matrix if operator is None else operator + matrix
         else:
             g = neumann[name]
-        vector = asm(_weighted_load, part, g=_on_facets(g, part, f"the flux on {name!r}"))
+        vector = asm(_weighted_load, part, g=on_facets(g, part, f"the flux on {name!r}"))
         load = vector if load is None else load + vector
     return operator, load
+
+
+def _natural_part(name: str, facets: NDArray[np.int64], neumann: Mapping[str, Any], robin: Mapping[str, Any]) -> Part:
+    if name in neumann:
+        return Part(name, frozen(facets), neumann[name])
+    coefficient, value = robin[name]
+    return Part(name, frozen(facets), value, coefficient)
 
 
 def _facet_basis(basis: Basis, facets: NDArray[np.int64]) -> FacetBasis:
     return FacetBasis(basis.mesh, basis.elem, facets=facets, intorder=2 * basis.elem.maxdeg + 1)
 
 
-def _on_facets(value: Value, part: FacetBasis, name: str) -> Array:
+def on_facets(value: Value, part: FacetBasis, name: str) -> Array:
+    """A number or a function of x at the quadrature points of boundary facets, ``(facets, points)``."""
     if not callable(value):
         return np.full(part.dx.shape, number(value, name))
     values = real_array(value(np.asarray(part.global_coordinates())), name)

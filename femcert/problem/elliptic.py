@@ -13,6 +13,7 @@ from skfem.helpers import dot, grad
 from ..errors import InputError
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
+from .equation import Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
@@ -81,6 +82,12 @@ class EllipticSource(LinearProblem):
             definite=True,
             lumped=lumped,
         )
+        self._given = (Given(conductivity, "conductivity", "positive"), Given(reaction, "reaction", "nonnegative"))
+
+    def equation(self, parameter: Any) -> Equation:
+        """The strong form with the source `parameter`."""
+        source = Field(self.parameters.basis, self.check_parameter(parameter))
+        return Equation(*self._given, source, self.boundary)
 
 
 class EllipticCoefficient(NonlinearProblem):
@@ -134,6 +141,13 @@ class EllipticCoefficient(NonlinearProblem):
             linear_in_state=True,
             definite=True,
         )
+        self._source = Given(0.0 if source is None else source, "source")
+
+    def equation(self, parameter: Any) -> Equation:
+        """The strong form with the conductivity ``a(parameter)``."""
+        exponential = self.transform == "exp"
+        a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
+        return Equation(a, Given(0.0, "reaction"), self._source, self.boundary)
 
 
 def is_lumped(mass: str) -> bool:

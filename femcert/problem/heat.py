@@ -17,6 +17,7 @@ from .boundary import Value
 from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import diffusion, is_lumped, lumped_load
+from .equation import Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
 from .sensors import Sensors
@@ -85,6 +86,7 @@ class HeatInitial(LinearProblem):
             definite=True,
             lumped=lumped,
         )
+        self._diffusivity = Given(diffusivity, "diffusivity", "positive")
         if not self.boundary.homogeneous:
             raise InputError("the heat problem takes homogeneous boundary conditions; a non-zero value came")
         if scheme == "exact" and len(self.free) > MOST_EXACT_DOFS:
@@ -92,6 +94,10 @@ class HeatInitial(LinearProblem):
                 f"the exact exponential is for at most {MOST_EXACT_DOFS} free dofs, this mesh has {len(self.free)}; "
                 "use scheme='crank-nicolson'"
             )
+
+    def equation(self, rate: Any) -> Equation:
+        """The elliptic equation ``-div(kappa grad u) = -u_t`` at one time, for the time derivative `rate`."""
+        return Equation(self._diffusivity, Given(0.0, "reaction"), Field(self.basis, -rate), self.boundary)
 
     @property
     def time_step(self) -> float:
