@@ -81,7 +81,7 @@ def load_mesh(path: str | Path) -> Mesh:
         mesh = from_meshio(meshio.Mesh(points, {kind: cells}, cell_data=saved))
         boundaries = {name: np.unique(np.asarray(facets)) for name, facets in (mesh.boundaries or {}).items()}
         for name, facet_nodes in _named_cells(raw, _FACET_KIND[kind]).items():
-            boundaries[name] = _find_facets(mesh, new_number[facet_nodes], name)
+            boundaries[name] = find_facets(mesh, new_number[facet_nodes], name)
         regions = {**(mesh.subdomains or {}), **_named_sets(raw, kind)}
         mesh = replace(mesh, t=_oriented(mesh), _boundaries=boundaries or None, _subdomains=regions or None)
         _check_overlaps(mesh)
@@ -253,7 +253,7 @@ def _named_cells(raw: meshio.Mesh, kind: str) -> dict[str, Indices]:
     return {name: cells[chosen] for name, chosen in sets.items()}
 
 
-def _find_facets(mesh: Mesh, nodes: Indices, name: str) -> Indices:
+def find_facets(mesh: Mesh, nodes: Indices, name: str) -> Indices:
     """Indices of the facets with the given nodes, one facet per row."""
     # one integer per facet, the same for any order of its nodes
     base = mesh.p.shape[1] ** np.arange(nodes.shape[1])[::-1]
