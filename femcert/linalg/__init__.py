@@ -5,6 +5,14 @@ Every result is checked (pivots, residuals) before it leaves this room.
 
 from .eigen import dense_eigenpairs, smallest_eigenpairs
 from .factor import Factorization, factorization_count
+from .inertia import eigenvalue_lower_bound
 from .mass import solve_mass
 
-__all__ = ["Factorization", "dense_eigenpairs", "factorization_count", "smallest_eigenpairs", "solve_mass"]
+__all__ = [
+    "Factorization",
+    "dense_eigenpairs",
+    "eigenvalue_lower_bound",
+    "factorization_count",
+    "smallest_eigenpairs",
+    "solve_mass",
+]

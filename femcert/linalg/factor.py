@@ -26,6 +26,32 @@ def factorization_count() -> int:
     return _made
 
 
+def lu_factors(matrix: Any, *, symmetric: bool, name: str) -> Any:
+    """SuperLU factors of a finite square matrix; `symmetric`: with pivots on the diagonal, unless one is exactly zero.
+
+    Raises
+    ------
+    SolveError
+        The matrix is not square or not finite, a pivot vanishes, or the factors do not fit in memory.
+    """
+    global _made
+    if matrix.shape[0] != matrix.shape[1]:
+        raise SolveError(f"the {name} has shape {matrix.shape}; expected a square matrix")
+    if not np.all(np.isfinite(matrix.data)):
+        raise SolveError(f"the {name} has NaN or infinite entries")
+    options: dict[str, Any] = {"permc_spec": "COLAMD"}
+    if symmetric:
+        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        factors = splu(matrix, **options)
+    except RuntimeError as error:
+        raise SolveError(f"the {name} ({matrix.shape[0]} unknowns) is singular: {error}") from None
+    except MemoryError:
+        raise SolveError(f"the factors of the {name} ({matrix.shape[0]} unknowns) do not fit in memory") from None
+    _made += 1
+    return factors
+
+
 class Factorization:
     """LU factors of a sparse matrix, checked for singularity.
 
@@ -54,22 +80,8 @@ class Factorization:
     """
 
     def __init__(self, matrix: Any, *, definite: bool, name: str = "operator") -> None:
-        global _made
         A = csc_matrix(matrix)
-        if A.shape[0] != A.shape[1]:
-            raise SolveError(f"the {name} has shape {A.shape}; expected a square matrix")
-        if not np.all(np.isfinite(A.data)):
-            raise SolveError(f"the {name} has NaN or infinite entries")
-        options: dict[str, Any] = {"permc_spec": "COLAMD"}
-        if definite:
-            options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-        try:
-            self._lu = splu(A, **options)
-        except RuntimeError as error:
-            raise SolveError(f"the {name} ({A.shape[0]} unknowns) is singular: {error}") from None
-        except MemoryError:
-            raise SolveError(f"the factors of the {name} ({A.shape[0]} unknowns) do not fit in memory") from None
-        _made += 1
+        self._lu = lu_factors(A, symmetric=definite, name=name)
         self.name = name
         self.symmetric = definite
         # What overflows below fails a check.
