@@ -1,0 +1,97 @@
+"""What the Friedrichs and Poincaré constants refuse."""
+
+import numpy as np
+import pytest
+from skfem import MeshLine, MeshQuad, MeshTet, MeshTri, MeshTri2
+
+from femcert.errors import InputError
+from femcert.residual.friedrichs import box_friedrichs_constant, friedrichs_constant, poincare_constant
+
+MESH = MeshTri().refined(1)
+OUTER = MESH.boundary_facets()
+INNER = np.setdiff1d(np.arange(MESH.nfacets), OUTER)
+CONSTANTS = [
+    lambda mesh, **options: friedrichs_constant(mesh, dirichlet=mesh.boundary_facets(), **options),
+    poincare_constant,
+    box_friedrichs_constant,
+]
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize(
+    ("a", "message"),
+    [
+        (-1.0, "conductivity takes the value -1; expected positive values"),
+        (0.0, "conductivity takes the value 0"),
+        (np.r_[np.ones(7), 0.0], "conductivity takes the value 0"),
+        (np.nan, "conductivity has 1 NaN"),
+        (np.inf, "infinite"),
+        (np.ones(7), r"conductivity has shape \(7,\); expected a number or \(8,\), one per element"),
+        (np.ones((8, 1)), "shape"),
+        ("1", "conductivity has type"),
+        (1.0 + 1.0j, "complex"),
+    ],
+)
+def test_conductivity(constant, a, message):
+    with pytest.raises(InputError, match=message):
+        constant(MESH, conductivity=a)
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize("mesh", [MeshTri2(), MeshTet(), MeshTri(np.zeros((2, 3)), np.array([[0], [1], [2]])),
+    MeshQuad(np.array([[0.0, 1.0, 0.2, 0.0], [0.0, 0.0, 0.2, 1.0]]), np.arange(4)[:, None])])  # fmt: skip
+def test_curved_flat_solid_or_folded_meshes(constant, mesh):
+    with pytest.raises(InputError, match="mesh"):
+        constant(mesh)
+
+
+@pytest.mark.parametrize(
+    ("facets", "message"),
+    [
+        (INNER, "facets inside the domain"),
+        ([MESH.nfacets], "expected indices from 0 to 15"),
+        ([-1], "expected indices"),
+        ([OUTER[0], OUTER[0]], "names 1 facets twice"),
+        ([0.5], "type float64; expected a list of facet indices"),
+        (np.ones(MESH.nfacets, dtype=bool), "type bool"),
+        (OUTER[None], "shape"),
+        ("left", "expected a list of facet indices"),
+        (3, "expected a list"),
+    ],
+)
+def test_facets(facets, message):
+    with pytest.raises(InputError, match=f"dirichlet .*{message}"):
+        friedrichs_constant(MESH, dirichlet=facets)
+    with pytest.raises(InputError, match=f"robin .*{message}"):
+        friedrichs_constant(MESH, dirichlet=[], robin=(facets, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("robin", "message"),
+    [
+        ((OUTER[:2], [1.0, -1.0]), "the Robin coefficient takes the value -1"),
+        ((OUTER[:2], [1.0, np.nan]), "the Robin coefficient has 1 NaN"),
+        ((OUTER[:2], [1.0]), r"the Robin coefficient has shape \(1,\); expected \(2,\)"),
+        (OUTER[:2], "expected a pair"),
+        (1.0, "expected a pair"),
+        ((OUTER[3:5], 1.0), "dirichlet and robin share 1 facets"),
+    ],
+)
+def test_robin(robin, message):
+    with pytest.raises(InputError, match=message):
+        friedrichs_constant(MESH, dirichlet=OUTER[4:], robin=robin)
+
+
+@pytest.mark.parametrize("c", [-0.1, np.nan, np.ones(3), np.r_[np.ones(7), -1e-9]])
+def test_reaction(c):
+    with pytest.raises(InputError, match="reaction"):
+        friedrichs_constant(MESH, dirichlet=OUTER, reaction=c)
+
+
+def test_inputs_are_left_alone():
+    mesh = MeshLine().refined(2)
+    a, c, alpha, ends = np.ones(4), np.zeros(4), np.ones(1), mesh.boundary_facets()
+    for array in (a, c, alpha, ends):
+        array.flags.writeable = False
+    friedrichs_constant(mesh, dirichlet=ends[:1], conductivity=a, reaction=c, robin=(ends[1:], alpha))
+    assert np.all(a == 1.0)
