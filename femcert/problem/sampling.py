@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +26,8 @@ class Sampler:
     ----------
     order
         Polynomials of this degree on the reference element are integrated exactly (on quadrilaterals in each variable).
+    points
+        Reference points to use instead of a rule: for evaluation only.
 
     Attributes
     ----------
@@ -32,13 +35,17 @@ class Sampler:
         Points ``(dimension, points)`` and weights on the reference element.
     """
 
-    def __init__(self, mesh: Any, order: int) -> None:
+    def __init__(self, mesh: Any, order: int, *, points: Array | None = None) -> None:
         if type(mesh) not in MESHES:
             raise InputError(f"{type(mesh).__name__} is not supported; expected lines, triangles or quadrilaterals")
         self.mesh = mesh
-        self.order = order
-        self.X, self.W = get_quadrature(mesh.refdom, order)
         self._tables: dict[Any, tuple[Array, Array]] = {}
+        if points is not None:
+            self.order, self.X, self.W = order, points, np.full(points.shape[1], np.nan)
+            return
+        # Two of the rules on triangles have negative weights; the sum of nonnegative values must not be negative.
+        self.order = order + 1 if mesh.t.shape[0] == 3 and order in (3, 7) else order
+        self.X, self.W = get_quadrature(mesh.refdom, self.order)
 
     @cached_property
     def jacobian(self) -> Array:
@@ -82,7 +89,7 @@ class Sampler:
 
     def table(self, element: Any) -> tuple[Array, Array]:
         """Basis functions ``(functions, points)`` and reference gradients ``(functions, dimension, points)``."""
-        key = type(element)
+        key = (type(element), _count(element))
         if key not in self._tables:
             pairs = [element.lbasis(self.X, i) for i in range(_count(element))]
             values = np.array([np.broadcast_to(value, self.W.shape) for value, _ in pairs])
@@ -94,14 +101,14 @@ class Sampler:
     def values(self, basis: Basis, dofs: Array) -> Array:
         """A finite-element function at the points."""
         phi, _ = self.table(basis.elem)
-        return np.asarray(dofs[basis.element_dofs].T @ phi)
+        return np.asarray(_local(basis, dofs) @ phi)
 
     def gradients(self, basis: Basis, dofs: Array) -> Array:
         """Its gradient."""
         _, slopes = self.table(basis.elem)
         if np.ptp(slopes, axis=2).max() == 0.0:
             slopes = slopes[:, :, :1]
-        local = dofs[basis.element_dofs].T
+        local = _local(basis, dofs)
         reference = [local @ slopes[:, j] for j in range(len(self.X))]
         return self.physical(np.array(reference))
 
@@ -113,6 +120,9 @@ class Sampler:
     def moments(self, basis: Basis, source: Array, flux: Array) -> Array:
         """``int source phi_i + flux . grad phi_i`` for all basis functions, a dof vector."""
         local = self.local_moments(basis.elem, source, flux)
+        signs = getattr(basis, "element_signs", None)
+        if signs is not None:
+            local *= signs.T
         return np.asarray(np.bincount(basis.element_dofs.ravel(), local.T.ravel(), minlength=basis.N), dtype=float)
 
     def local_moments(self, element: Any, source: Array, flux: Array) -> Array:
@@ -135,40 +145,67 @@ class Sampler:
             return np.asarray(values[:, 0] * self.determinant[:, 0] * self.W.sum())
         return np.asarray(np.sum(values * self.dx, axis=1))
 
+    def means(self, field: Array) -> Array:
+        """Mean of a field over each element."""
+        elements = self.mesh.nelements
+        if field.shape[1] == 1:
+            return np.array(np.broadcast_to(field[:, 0], elements))
+        return self.integral(field) / self.integral(np.ones((elements, 1)))
+
+
+def _local(basis: Any, dofs: Array) -> Array:
+    """Coefficients on each element; a space whose functions change sign between elements brings their signs."""
+    local = dofs[basis.element_dofs]
+    signs = getattr(basis, "element_signs", None)
+    return np.asarray(local.T if signs is None else (local * signs).T)
+
 
 def _count(element: Any) -> int:
     return len(element.doflocs)
 
 
-def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> tuple[int, Array] | None:
+@dataclass(frozen=True)
+class Fit:
+    """A field as polynomials on the elements: their degree, value at the centre, and a bound of the distance from it."""
+
+    degree: int
+    mean: Array
+    spread: Array
+
+
+def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> Fit | None:
     """The least degree (up to `most`) of polynomials on the reference element that match samples on all elements.
 
-    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals.
-
-    Returns
-    -------
-    degree, spread
-        The degree, and on each element a bound of ``|f - mean| / |mean|`` (0 for degree 0); None if no degree fits.
+    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. None if the
+    samples are of no such polynomial.
     """
     size = float(np.abs(values).max(initial=0.0))
     if values.shape[1] == 1 or np.ptp(values, axis=1).max(initial=0.0) <= 1e-13 * size:
-        return 0, np.zeros(len(values))
+        return Fit(0, values[:, 0], np.zeros(len(values)))
     for degree in range(1, most + 1):
         P = _centred_monomials(sampler, degree)
         if P.shape[0] >= sampler.W.size:
             return None
         coefficients = values @ np.linalg.pinv(P)
         if np.abs(coefficients @ P - values).max() <= 1e-11 * size:
-            # |monomial| <= 1 on the reference element, and the first one is the constant.
-            spread = np.abs(coefficients[:, 1:]).sum(axis=1)
-            mean = np.abs(coefficients[:, 0])
-            return degree, np.divide(spread, mean, out=np.full(len(values), np.inf), where=mean > 0.0)
+            # The first monomial is the constant; the others are at most this large on the reference element.
+            spread = np.abs(coefficients[:, 1:]) @ _largest_monomials(sampler, degree)[1:]
+            return Fit(degree, coefficients[:, 0], spread)
     return None
 
 
 def _centred_monomials(sampler: Sampler, degree: int) -> Array:
     X = sampler.X - sampler.X @ sampler.W[:, None] / sampler.W.sum()
-    powers = np.stack(np.meshgrid(*[np.arange(degree + 1)] * len(X), indexing="ij"), axis=-1).reshape(-1, len(X))
-    if sampler.mesh.t.shape[0] < 4:
-        powers = powers[powers.sum(axis=1) <= degree]
-    return np.array([np.prod(X ** p[:, None], axis=0) for p in powers])
+    return np.array([np.prod(X ** p[:, None], axis=0) for p in _powers(sampler, degree)])
+
+
+def _largest_monomials(sampler: Sampler, degree: int) -> Array:
+    # A coordinate is at most 2/3 from the centroid of the reference triangle, 1/2 from the middle of [0, 1].
+    reach = 2.0 / 3.0 if sampler.mesh.t.shape[0] == 3 else 0.5
+    return np.asarray(reach ** _powers(sampler, degree).sum(axis=1))
+
+
+def _powers(sampler: Sampler, degree: int) -> NDArray[np.int64]:
+    d = len(sampler.X)
+    powers = np.stack(np.meshgrid(*[np.arange(degree + 1)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    return powers if sampler.mesh.t.shape[0] == 4 else powers[powers.sum(axis=1) <= degree]

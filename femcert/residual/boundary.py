@@ -1,0 +1,112 @@
+"""The H^1/2 norm of a violation of Dirichlet values, by lifting it into the domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import UncertifiedError
+from ..problem.base import ROUNDING, Problem
+from ..problem.checks import Array
+from .edges import Edges
+from .norms import StateNorm, state_norm
+
+
+def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", parameter: Any = None) -> Bound:
+    """An upper bound of ``‖u - g‖_1/2 = min { ‖v‖_V : v in H1(Omega), v = u - g on the Dirichlet part }``.
+
+    ``‖v‖_V² = (a grad v, grad v) + (c v, v) + <alpha v, v>`` with the coefficients of the equation and of its Robin
+    conditions (``"energy"``), or ``‖grad v‖² + ‖v‖²`` (``"h1"``). In the energy norm the exact solution u* has
+    ``‖u* - u‖_V² = ‖r‖² + ‖u - g‖_1/2²``, with the dual norm of the residual r over the functions that vanish on
+    the Dirichlet part: u* - u is one of these plus the minimal lift of its boundary values, and the two are orthogonal.
+
+    The defect is ``(u - g_h) + (g_h - g)`` with the nodal interpolant g_h of g on the boundary. The first part is a
+    finite-element function, whose minimal lift over the finite-element space is no smaller than the minimum over H1.
+    The second one, which the mesh does not resolve, vanishes at the ends of every edge and is lifted into the triangle
+    over the edge, linearly to zero towards the apex. The bound is the sum of the norms of both lifts.
+
+    Parameters
+    ----------
+    state
+        Dof values; of a heat problem one column per time, and the bound is the largest over the times.
+    parameter
+        Needed by ``"energy"`` for a nonlinear problem, whose coefficients depend on it.
+
+    Returns
+    -------
+    Bound
+        ``"upper"`` if g is a polynomial (of degree 8 or less) along each edge and all integrals are exact: coefficients
+        that are polynomials on elements, or exponentials of polynomials that do not vary too much on them. Else
+        ``"estimate"``, and the source says why. For forms of the user's own the energy is that of the assembled matrix.
+
+    Raises
+    ------
+    UncertifiedError
+        There is no energy norm (an operator that is not definite), or only its matrix is known and the mesh does not
+        resolve g; ``norm="h1"`` works for both.
+    """
+    u = problem.check_state(state)
+    columns = u[:, None] if u.ndim == 1 else u
+    space = state_norm(problem, norm, state=None if u.ndim > 1 else u, parameter=parameter)
+    lifts = space.lift(columns - problem.boundary.values[:, None], problem.free)
+    squares = [space.square(lift) for lift in lifts.T if lift.any()]
+    resolved = np.sqrt(max((square for square, _ in squares), default=0.0))
+    unresolved, doubts = _unresolved(problem, space)
+    doubts = list(dict.fromkeys([*(squares[0][1] if squares else []), *doubts]))
+    # Gradients of a nearly constant lift are differences of its values, which carry rounding errors.
+    local = problem.basis.element_dofs.shape[0] * float(space.matrix.diagonal().sum())
+    rounding = 8.0 * np.finfo(float).eps * float(np.abs(lifts).max(initial=0.0)) * np.sqrt(max(local, 0.0))
+    total = (resolved + unresolved) * (1.0 + ROUNDING) + rounding
+    source = "; ".join([f"lifting of the boundary defect in the {space.name}", *doubts])
+    return Bound(total, "estimate" if doubts else "upper", source)
+
+
+def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
+    """Norm of the lift of ``g - g_h`` over the edges, and why it is no upper bound.
+
+    On an edge with arc length s, below an apex of height H over the point ``s = c``, b(s) is lifted to ``(1 - t) b(s)``
+    at ``(1 - t) (s, 0) + t (c, H)``. Its gradient is ``(b', -(b + (c - s) b') / H)`` for all t, so that on the triangle
+    ``‖grad v‖² = H/2 int b'² + ((b + (c - s) b') / H)² ds`` and ``‖v‖² = H/4 int b² ds``.
+    """
+    basis = problem.basis
+    parts = [part for part in problem.boundary.dirichlet if callable(part.value)]
+    if basis.mesh.dim() == 1 or not parts:
+        return 0.0, []
+    norms, doubts = np.zeros(basis.mesh.nelements), []
+    weights = None if space.diffusion is None else space.maxima()
+    for part in parts:
+        edges = Edges(basis, part.facets)
+        g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
+        slope, fits = edges.polynomial(g)
+        if not fits:
+            doubts.append(f"the Dirichlet value on {part.name!r} is not a polynomial along edges")
+        nodal, nodal_slope = edges.trace(problem.boundary.values)
+        b, db = g - nodal, slope - nodal_slope
+        if weights is None:
+            if np.abs(b).max() > ROUNDING * np.abs(g).max():
+                raise UncertifiedError(
+                    f"the mesh does not resolve the Dirichlet value on {part.name!r}, and the coefficients of the "
+                    "energy are not known; use norm='h1'"
+                )
+            continue
+        elements, apexes = edges.apexes()
+        a, c, more = weights
+        doubts += more
+        squares = [_lift_square(edges, b, db, apex, a[elements], c[elements]) for apex in np.moveaxis(apexes, 1, 0)]
+        # Lifts of two edges of one element overlap; the norm of their sum is at most the sum of their norms.
+        norms += np.bincount(elements, np.sqrt(np.min(squares, axis=0)), minlength=len(norms))
+    return float(np.linalg.norm(norms)), doubts
+
+
+def _lift_square(edges: Edges, b: Array, db: Array, apex: Array, a: Array, c: Array) -> Array:
+    start = edges.ends[:, 0]
+    tangent = (edges.ends[:, 1] - start) / edges.length
+    reach = apex - start
+    foot = np.sum(reach * tangent, axis=0)[:, None]
+    height = np.abs(tangent[0] * reach[1] - tangent[1] * reach[0])
+    up = (b + (foot - edges.arc) * db) / height[:, None]
+    return np.asarray(
+        a * (0.5 * height) * edges.integral(db**2 + up**2) + c * (0.25 * height) * edges.integral(b**2)
+    )

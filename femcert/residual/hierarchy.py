@@ -1,0 +1,171 @@
+"""Continuous functions of degree 2 and 3 as hats plus bubbles: stream functions, and test functions beyond the trial space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.checks import Array
+from ..problem.sampling import Sampler
+
+_SLOPES = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
+_TRI_FACETS = ((0, 1), (1, 2), (0, 2))
+# Factors in each variable of the unit square: 0 falls, 1 rises, 2 and 3 are the bubbles. Hats, then facets.
+_QUAD_HATS = ((0, 0), (1, 0), (1, 1), (0, 1))
+_QUAD_FACETS = (("t", 0), (1, "t"), ("t", 1), (0, "t"))
+
+
+class HierarchicalTri:
+    """Hats ``lam_i``; on facets ``4 lam_i lam_j``, and for degree 3 ``6 lam_i lam_j (lam_i - lam_j)``, ``27 lam_0 lam_1 lam_2``."""
+
+    def __init__(self, degree: int) -> None:
+        self.degree = degree
+        self.doflocs = np.zeros((6 if degree == 2 else 10, 2))
+
+    def lbasis(self, X: Array, i: int) -> tuple[Array, Array]:
+        """Value and reference gradient of local basis function i."""
+        lam = np.array([1.0 - X[0] - X[1], X[0], X[1]])
+        if i < 3:
+            return lam[i], np.broadcast_to(_SLOPES[i][:, None], X.shape)
+        if i == 9:
+            slope = sum(np.outer(_SLOPES[j], lam[(j + 1) % 3] * lam[(j + 2) % 3]) for j in range(3))
+            return 27.0 * lam[0] * lam[1] * lam[2], 27.0 * np.asarray(slope)
+        a, b = _TRI_FACETS[(i - 3) % 3]
+        la, lb = lam[a], lam[b]
+        if i < 6:
+            return 4.0 * la * lb, 4.0 * (np.outer(_SLOPES[a], lb) + np.outer(_SLOPES[b], la))
+        value = 6.0 * la * lb * (la - lb)
+        return value, 6.0 * (np.outer(_SLOPES[a], 2 * la * lb - lb**2) + np.outer(_SLOPES[b], la**2 - 2 * la * lb))
+
+
+class HierarchicalQuad:
+    """Products of ``1 - t``, ``t``, ``4 t (1 - t)`` and for degree 3 ``12 t (1 - t) (1/2 - t)``: hats, facets, inside."""
+
+    def __init__(self, degree: int) -> None:
+        self.degree = degree
+        bubbles = tuple(range(2, degree + 1))
+        on_facets = tuple(tuple(b if f == "t" else f for f in pair) for b in bubbles for pair in _QUAD_FACETS)
+        self.factors = (*_QUAD_HATS, *on_facets, *((a, b) for a in bubbles for b in bubbles))
+        self.doflocs = np.zeros((len(self.factors), 2))
+
+    def lbasis(self, X: Array, i: int) -> tuple[Array, Array]:
+        """Value and reference gradient of local basis function i."""
+        one = np.ones_like(X)
+        values = np.array([1.0 - X, X, 4.0 * X * (1.0 - X), 12.0 * X * (1.0 - X) * (0.5 - X)])
+        slopes = np.array([-one, one, 4.0 - 8.0 * X, 6.0 - 36.0 * X + 36.0 * X**2])
+        f, g = self.factors[i]
+        return values[f, 0] * values[g, 1], np.array([slopes[f, 0] * values[g, 1], values[f, 0] * slopes[g, 1]])
+
+
+@dataclass(frozen=True)
+class Space:
+    """Dofs of continuous functions on a mesh: vertices, facets (even bubbles, then odd ones), insides of elements.
+
+    Attributes
+    ----------
+    element_signs
+        -1 where an odd bubble runs against its facet, or None.
+    on_facets
+        Dofs of the bubbles of each facet, ``(bubbles, facets)``.
+    """
+
+    elem: Any
+    element_dofs: NDArray[np.int64]
+    N: int
+    element_signs: Array | None
+    on_facets: NDArray[np.int64]
+
+
+def hierarchical_space(mesh: Any, degree: int) -> Space:
+    """Hats and bubbles of degree 2 or 3 on triangles or quadrilaterals."""
+    nv, nf, nt = mesh.nvertices, mesh.facets.shape[1], mesh.nelements
+    triangles = mesh.t.shape[0] == 3
+    elem: Any = HierarchicalTri(degree) if triangles else HierarchicalQuad(degree)
+    on_facets = nv + np.arange((degree - 1) * nf).reshape(degree - 1, nf)
+    dofs = [mesh.t, *(row[mesh.t2f] for row in on_facets)]
+    inside = elem.doflocs.shape[0] - sum(len(block) for block in dofs)
+    start = nv + (degree - 1) * nf
+    dofs.append(start + np.arange(inside * nt).reshape(inside, nt))
+    signs = None
+    if degree == 3:
+        # Both kinds of odd bubbles are positive next to the first local vertex of their facet.
+        firsts = [0, 1, 0] if triangles else [0, 1, 3, 0]
+        signs = np.ones((len(elem.doflocs), nt))
+        odd = 2 * len(mesh.t)
+        for l, vertex in enumerate(firsts):
+            signs[odd + l] = np.where(mesh.t[vertex] == mesh.facets[0, mesh.t2f[l]], 1.0, -1.0)
+    return Space(elem, np.vstack(dofs), start + inside * nt, signs, on_facets)
+
+
+class ElementMatrices:
+    """``(weight grad u, grad v) + (mass u, v)`` element by element, with a constant weight on each; never assembled."""
+
+    def __init__(self, space: Space, mesh: Any, weight: Array, mass: Array | None = None) -> None:
+        sampler = Sampler(mesh, 2 * space.elem.degree if mesh.t.shape[0] == 4 or mass is not None else _gram(space))
+        phi, slopes = sampler.table(space.elem)
+        n, B, dx = len(phi), sampler.inverse, sampler.dx
+        metric = np.array([[sum(B[i, k] * B[j, k] for k in (0, 1)) for j in (0, 1)] for i in (0, 1)])
+        if metric.shape[3] == 1:
+            parts = np.einsum("aiq,bjq,q->ijab", slopes, slopes, sampler.W).reshape(4, n * n)
+            scale = metric[..., 0] * (weight * sampler.determinant[:, 0])
+            local = scale.reshape(4, -1).T @ parts
+        else:
+            parts = np.einsum("aiq,bjq->ijqab", slopes, slopes).reshape(-1, n * n)
+            local = np.moveaxis(metric * (weight[:, None] * dx), 2, 0).reshape(len(weight), -1) @ parts
+        if mass is not None:
+            local += (mass[:, None] * dx) @ np.einsum("aq,bq->qab", phi, phi).reshape(len(sampler.W), n * n)
+        self.local = local.reshape(-1, n, n)
+        if space.element_signs is not None:
+            self.local *= space.element_signs.T[:, :, None] * space.element_signs.T[:, None, :]
+        self.space = space
+
+    def diagonal(self) -> Array:
+        """Of the matrix that these would assemble to."""
+        return self.gather(np.einsum("kii->ki", self.local))
+
+    def gather(self, local: Array) -> Array:
+        """Sums over elements of local vectors ``(elements, functions)``."""
+        return np.asarray(np.bincount(self.space.element_dofs.ravel(), local.T.ravel(), minlength=self.space.N))
+
+    def apply(self, u: Array) -> Array:
+        """The matrix times a dof vector."""
+        return self.gather(np.matmul(self.local, u[self.space.element_dofs].T[..., None])[..., 0])
+
+
+def _gram(space: Space) -> int:
+    return 2 * (int(space.elem.degree) - 1)
+
+
+def conjugate_gradients(
+    apply: Any, right: Array, diagonal: Array, free: NDArray[np.bool_], *, steps: int, enough: float
+) -> Array:
+    """A few steps of conjugate gradients for ``A x = b`` on the free dofs, from zero, with the diagonal.
+
+    Stops early once a step gains less than the fraction `enough` of what all steps have gained in energy. Any number of
+    steps is right for its users: they choose a flux or a test function, whose bound is then evaluated as it is.
+    """
+    usable = free & (diagonal > 0.0)
+    scale = np.where(usable, 1.0 / np.where(usable, diagonal, 1.0), 0.0)
+    x = np.zeros_like(right)
+    r = np.where(usable, right, 0.0)
+    z = scale * r
+    p, rz, gained = z, float(r @ z), 0.0
+    for _ in range(steps):
+        Ap = np.where(usable, apply(p), 0.0)
+        curvature = float(p @ Ap)
+        if not (curvature > 0.0 and rz > 0.0):
+            break
+        step = rz / curvature
+        x = x + step * p
+        gain = step * rz
+        gained += gain
+        if gain <= enough * gained:
+            break
+        r = r - step * Ap
+        z = scale * r
+        fresh = float(r @ z)
+        p, rz = z + fresh / rz * p, fresh
+    return x

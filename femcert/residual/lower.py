@@ -1,0 +1,158 @@
+"""Lower bounds of a dual norm from test functions beyond the trial space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from skfem import FacetBasis
+
+from ..linalg import Factorization
+from ..problem.checks import Array
+from ..problem.sampling import Sampler
+from .hierarchy import ElementMatrices, Space, conjugate_gradients
+from .riesz import Split
+from .weak import WeakResidual
+
+# Steps of conjugate gradients for the default lower bound; a step that gains less than this ends it.
+STEPS, ENOUGH = 6, 0.003
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """A hierarchical space of one degree more than the state: the state's space V and bubbles W.
+
+    Attributes
+    ----------
+    space
+        All of V + W, in hierarchical dofs.
+    to_hierarchical
+        From the state's nodal dofs to hierarchical ones.
+    bubbles
+        Which dofs of `space` are free and belong to W.
+    """
+
+    space: Space
+    to_hierarchical: Any
+    bubbles: NDArray[np.bool_]
+
+
+def enriched_space(space: Space, basis: Any, essential: NDArray[np.int64]) -> Enriched:
+    """Hats and bubbles, sorted into the trial space and what lies beyond it."""
+    mesh = basis.mesh
+    nv, nf = mesh.nvertices, mesh.facets.shape[1]
+    T, size = _change_of_basis(basis, space.N)
+    bubbles = np.zeros(space.N, dtype=bool)
+    bubbles[size:] = True
+    if space.elem.degree == 3:
+        bubbles[:] = False
+        bubbles[nv + nf :] = True
+        if mesh.t.shape[0] == 4:
+            # The first inner function of degree 3 is that of degree 2, part of the trial space.
+            bubbles[space.element_dofs[12]] = False
+    bubbles[space.on_facets[:, essential]] = False
+    return Enriched(space, T, bubbles)
+
+
+def _change_of_basis(basis: Any, size: int) -> tuple[Any, int]:
+    """Sparse map from nodal to hierarchical dofs (vertices, facets, insides)."""
+    mesh = basis.mesh
+    nv, nf, nt = mesh.nvertices, mesh.facets.shape[1], mesh.nelements
+    vertex = basis.nodal_dofs[0]
+    rows, cols, vals = [np.arange(nv)], [vertex], [np.ones(nv)]
+
+    def put(row: Array, col: Array, value: float) -> None:
+        rows.append(row)
+        cols.append(col)
+        vals.append(np.full(len(row), value))
+
+    if basis.elem.maxdeg > 1 and len(basis.facet_dofs):
+        facet = nv + np.arange(nf)
+        put(facet, basis.facet_dofs[0], 1.0)
+        for end in mesh.facets:
+            put(facet, vertex[end], -0.5)
+    if len(basis.interior_dofs) and mesh.t.shape[0] == 4:
+        # Value in the middle, less what hats (1/4 each) and facet bubbles (1/2 each) have there.
+        inside = nv + 2 * nf + np.arange(nt)
+        put(inside, basis.interior_dofs[0], 1.0)
+        for facets in mesh.t2f:
+            put(inside, basis.facet_dofs[0][facets], -0.5)
+        for corners in mesh.t:
+            put(inside, vertex[corners], 0.25)
+    entries = np.concatenate(vals), (np.concatenate(rows), np.concatenate(cols))
+    return csr_matrix(entries, shape=(size, basis.N)), nv
+
+
+def functional_on(space: Space, r: WeakResidual) -> Array:
+    """``<r, phi_i>`` for the functions of a hierarchical space."""
+    flux = np.broadcast_to(-r.flux, (2, r.sampler.mesh.nelements, max(r.flux.shape[2], len(r.sampler.W))))
+    result = r.sampler.moments(space, r.source, flux)
+    if r.traces.basis is not None and r.natural.any():
+        values = traces_of(space, r)
+        density = np.broadcast_to(r.natural, r.traces.basis.dx.shape) * r.traces.basis.dx
+        element = r.sampler.mesh.f2t[0, r.traces.facets]
+        local = np.einsum("ifq,fq->if", values, density)
+        result += np.bincount(space.element_dofs[:, element].ravel(), local.ravel(), minlength=space.N)
+    return result
+
+
+def traces_of(space: Space, r: WeakResidual) -> Array:
+    """Local functions of a hierarchical space at the points of the natural boundary, ``(functions, facets, points)``."""
+    part: FacetBasis = r.traces.basis
+    X = np.asarray(part.mapping.invF(np.asarray(part.global_coordinates()), part.tind))
+    flat = Sampler(r.sampler.mesh, 0, points=X.reshape(2, -1))
+    values = flat.table(space.elem)[0].reshape(-1, *part.dx.shape)
+    if space.element_signs is not None:
+        values = values * space.element_signs[:, part.tind][..., None]
+    return values
+
+
+def samples_of(space: Space, r: WeakResidual, dofs: Array) -> tuple[Array, Array, Array]:
+    """Values, gradients and boundary values of a function of a hierarchical space."""
+    trace = np.zeros((0, 1))
+    if r.traces.basis is not None:
+        local = dofs[space.element_dofs[:, r.traces.basis.tind]]
+        trace = np.einsum("if,ifq->fq", local, traces_of(space, r))
+    return r.sampler.values(space, dofs), r.sampler.gradients(space, dofs), trace
+
+
+def bubble_search(
+    enriched: Enriched, matrices: ElementMatrices, split: Split, factor: Factorization, free: NDArray[np.int64]
+) -> Array:
+    """A test function of V + W on which the rest of a residual is large: hierarchical dofs.
+
+    With the residual zero on V, the best one is ``b - Pb``, P the projection on V and b in W the solution of
+    ``(K_WW - K_WV K_VV^-1 K_VW) b = <rest, .>``; here by a few steps of conjugate gradients, one solve on V each.
+    """
+    T = enriched.to_hierarchical
+    right = functional_on(enriched.space, split.rest)
+
+    def off_trial_space(b: Array) -> Array:
+        Kb = matrices.apply(b)
+        z = np.zeros(T.shape[1])
+        z[free] = factor.solve((T.T @ Kb)[free])
+        return b - T @ z
+
+    b = conjugate_gradients(
+        lambda p: matrices.apply(off_trial_space(p)), right, matrices.diagonal(), enriched.bubbles,
+        steps=STEPS, enough=ENOUGH,
+    )  # fmt: skip
+    return off_trial_space(b)
+
+
+def best_quotient(r: WeakResidual, functions: list[tuple[Array, Array, Array]]) -> float:
+    """``sup <r, v> / ‖v‖`` over the span of functions given by samples: a lower bound of the dual norm."""
+    h = np.array([r.apply(*f) for f in functions])
+    G = np.array([[r.inner(f, g) for g in functions] for f in functions])
+    scale = np.sqrt(np.diag(G))
+    kept = scale > 0.0
+    if not kept.any():
+        return 0.0
+    h, G = h[kept] / scale[kept], G[np.ix_(kept, kept)] / np.outer(scale[kept], scale[kept])
+    # Any coefficients give a lower bound; these are the best ones.
+    c = np.linalg.lstsq(G, h, rcond=1e-12)[0]
+    length = float(c @ G @ c)
+    return max(float(c @ h) / np.sqrt(length), 0.0) if length > 0.0 else 0.0

@@ -1,0 +1,177 @@
+"""The independent checker: an upper bound of a dual norm from any conforming flux, wherever it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import UncertifiedError
+from ..problem.checks import Array
+from ..problem.mesh import diameters, measures
+from .flux import Flux
+from .quadrature import Rule
+from .stars import facet_parameter
+from .traces import checked_traces
+from .weak import WeakResidual
+
+# A defect this small against the bound is rounding: its factor is then a crude one, CRUDE diameters of the domain.
+NEGLIGIBLE, CRUDE = 1e-6, 1e4
+# A defect this small does not call for a sharper constant.
+SMALL = 1e-2
+
+
+@dataclass(frozen=True)
+class Majorant:
+    """An upper bound of ``‖r‖`` and its parts.
+
+    Attributes
+    ----------
+    value
+        The bound.
+    elements
+        Contributions of the elements; the root of the sum of their squares is `value` but for the defect.
+    misfit, oscillation, defect
+        ``‖A^-1/2 (p - flux)‖``; the part of the source and of the natural data that no flux of this space matches; and
+        the Friedrichs constant times what is missing in the balance of the elements.
+    exact
+        Whether all integrals were exact, or their remainders known and included.
+    """
+
+    value: float
+    elements: Array
+    misfit: float
+    oscillation: float
+    defect: float
+    exact: bool
+
+
+def majorant(r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool], Bound | None]) -> Majorant:
+    """Upper bound of ``sup <r, v> / ‖v‖`` over H1 functions v that vanish on the Dirichlet boundary.
+
+    For any flux p with continuous normal component
+
+        <r, v> = (source + div p, v) + <natural - p.n, v> + (p - flux, grad v),
+
+    so with ``R = source + div p``, its mean on each element taken out (Payne-Weinberger, convex elements),
+
+        ‖r‖ <= ( sum_K ( ‖A^-1/2 (p - flux)‖_K + h_K / (pi A_K^1/2) ‖R - mean R‖_K + facets_K )² )^1/2 + C_F ‖mean R‖,
+
+    with true diameters h_K, ``A_K = min A`` on K, and for a natural facet e of K, ``J = natural - p.n``,
+    ``facets_K = (|e| h_K² (1/pi + 1/pi²) / (|K| A_K))^1/2 ‖J - mean J‖_e``.
+
+    Parameters
+    ----------
+    rule
+        The quadrature that `r` was sampled with.
+    constant
+        Makes the Friedrichs constant of the norm, ``‖v‖_L2 <= C_F ‖v‖``: a cheap one (or None) for ``False``, a sharp one
+        for ``True``; called only where it matters.
+
+    Raises
+    ------
+    UncertifiedError
+        The flux is not conforming, or an element is not convex.
+    """
+    sampler, mesh = r.sampler, r.sampler.mesh
+    _check_convex(mesh)
+    values, divergence = flux.at(sampler)
+    D = values - r.flux
+    misfit = sampler.integral(np.sum(D * D, axis=0) / r.norm.A)
+    if rule.separate:
+        size = np.sum(values * values, axis=0) + np.sum(r.flux * r.flux, axis=0)
+        misfit = misfit + 2.0 * rule.remainder * sampler.integral(size / r.norm.A)
+    else:
+        misfit = misfit * (1.0 + rule.remainder)
+    R = r.source + divergence
+    area = measures(mesh)
+    mean = sampler.integral(R) / area
+    rest = sampler.integral((R - mean[:, None]) ** 2) * (1.0 + rule.remainder) if R.shape[1] > 1 else 0.0 * mean
+    h = diameters(mesh)
+    least = np.broadcast_to(rule.least_conductivity, mean.shape)
+    factor = h / (np.pi * np.sqrt(least))
+    reaction = np.broadcast_to(rule.least_reaction, mean.shape)
+    factor = np.minimum(factor, 1.0 / np.sqrt(np.maximum(reaction, 1e-300)))
+    oscillation = factor * np.sqrt(rest)
+    facets, boundary_mean = _facet_terms(r, flux, h / np.sqrt(least), area)
+    elements = np.sqrt(misfit) + oscillation + facets
+    value = float(np.sqrt(np.sum(elements**2)))
+    lacking = float(np.sqrt(np.sum(mean**2 * area)))
+    defect = _defect(lacking, boundary_mean, value, mesh, float(least.min()), float(h.max()), constant)
+    return Majorant(
+        value=value + defect,
+        elements=elements,
+        misfit=float(np.sqrt(np.sum(misfit))),
+        oscillation=float(np.sqrt(np.sum((oscillation + facets) ** 2))),
+        defect=defect,
+        exact=rule.exact,
+    )
+
+
+def _facet_terms(r: WeakResidual, flux: Flux, scaled_diameter: Array, area: Array) -> tuple[Array, float]:
+    """Contribution of the natural facets to their elements, and the norm of the mean defects on them."""
+    mesh, part, facets = r.sampler.mesh, r.traces.basis, r.traces.facets
+    points, normal = checked_traces(flux, mesh, facets)
+    result = np.zeros(mesh.nelements)
+    if part is None:
+        return result, 0.0
+    G = np.broadcast_to(r.natural, part.dx.shape)
+    element = mesh.f2t[0, facets]
+    if mesh.t.shape[0] == 2:
+        gap = np.abs(G[:, 0] - normal[:, 0])
+        return result, float(np.sqrt(np.sum(gap**2 / area[element])))
+    s = facet_parameter(mesh, facets, np.asarray(part.global_coordinates()))
+    length = part.dx.sum(axis=1)
+    J = G - _interpolated(points, normal, s)
+    mean = np.sum(J * part.dx, axis=1) / length
+    rest = np.sqrt(np.sum((J - mean[:, None]) ** 2 * part.dx, axis=1))
+    trace = scaled_diameter[element] * np.sqrt(length / area[element] * (1.0 / np.pi + 1.0 / np.pi**2))
+    np.add.at(result, element, trace * rest)
+    return result, float(np.sqrt(np.sum(mean**2 * length**2 / area[element])))
+
+
+def _interpolated(points: Array, values: Array, s: Array) -> Array:
+    """Lagrange interpolation of values at `points` along each facet, evaluated at `s`."""
+    result = np.zeros_like(s)
+    for i, here in enumerate(points):
+        shape = np.ones_like(s)
+        for other in np.delete(points, i):
+            shape = shape * (s - other) / (here - other)
+        result += values[:, i : i + 1] * shape
+    return result
+
+
+def _defect(
+    lacking: float, on_boundary: float, value: float, mesh: Any, least: float, h: float, constant: Callable[[bool], Bound | None]
+) -> float:
+    """``C_F ‖mean R‖ + (C_F² + h C_F / A^1/2)^1/2 ‖mean J‖``, the second by a trace inequality on the elements."""
+    if lacking == 0.0 and on_boundary == 0.0:
+        return 0.0
+
+    def term(C: float) -> float:
+        return C * lacking + np.sqrt(C**2 + h * C / np.sqrt(least)) * on_boundary
+
+    crude = float(term(CRUDE * np.linalg.norm(np.ptp(mesh.p, axis=1)) / np.sqrt(least)))
+    if crude <= NEGLIGIBLE * value:
+        return crude
+    cheap = constant(False)
+    if cheap is not None and term(cheap.value) <= SMALL * value:
+        return float(term(cheap.value))
+    sharp = constant(True)
+    return float(min(term(bound.value) for bound in (cheap, sharp) if bound is not None))
+
+
+def _check_convex(mesh: Any) -> None:
+    if mesh.t.shape[0] != 4:
+        return
+    x = mesh.p[:, mesh.t]
+    turns = []
+    for i in range(4):
+        a, b = x[:, (i + 1) % 4] - x[:, i], x[:, (i + 2) % 4] - x[:, (i + 1) % 4]
+        turns.append(a[0] * b[1] - a[1] * b[0])
+    turning = np.array(turns)
+    if not np.all((turning.min(axis=0) > 0.0) | (turning.max(axis=0) < 0.0)):
+        raise UncertifiedError("some quadrilaterals are not convex; split them, or use method='enriched'")

@@ -1,0 +1,178 @@
+"""Which quadrature integrates a residual exactly, and how far off it can be where it does not.
+
+The integrands of a dual-norm bound are polynomials on the reference element, divided by the conductivity or by the
+Jacobian of a quadrilateral. With ``a = mean (1 + s)``, ``|s| <= sigma < 1``, the reciprocal is a geometric series; a rule of
+order m sums its first n terms exactly, and the rest is known: relative error at most ``2 sigma^(n+1) (1 + sigma) / (1 - sigma)``
+for a nonnegative integrand and positive weights. For ``a = exp(q)`` it is the Taylor series of the exponential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from ..problem.checks import Array
+from ..problem.equation import Equation, Field, Given
+from ..problem.lagrange import degree
+from ..problem.sampling import Sampler, polynomial_fit
+
+# Highest orders that are used, by vertices of an element; beyond them the remainder is reported as it is.
+MOST_ORDER = {2: 120, 3: 18, 4: 24}
+# Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
+# lines, where points cost little, rounding.
+SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
+# Degree of the polynomials that a function given by the user is compared with.
+MOST_DEGREE = 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a field looks like on the reference element.
+
+    Attributes
+    ----------
+    degree
+        Of the polynomial (for an exponential, of the exponent); None: not a polynomial.
+    spread
+        For each element a bound of ``|f - mean| / |mean|``, for an exponential of ``|exponent - mean|``.
+    least
+        For each element a lower bound of the field (0 where none is needed, a sampled minimum where none is known).
+    exponential
+        Whether the field is the exponential of a polynomial.
+    """
+
+    degree: int | None
+    spread: Array
+    least: Array
+    exponential: bool = False
+
+
+def shape_of(field: Given | Field, mesh: Any) -> Shape:
+    """Degree, spread and minimum of a field, from what it is, or from samples where it varies on the elements."""
+    flat = np.zeros(mesh.nelements)
+    if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
+        return Shape(degree(field.basis), flat, flat)
+    if isinstance(field, Given) and not callable(field.value):
+        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
+    plain = Field(field.basis, field.dofs) if isinstance(field, Field) else field
+    sampler = Sampler(mesh, 2 * MOST_DEGREE)
+    values = plain.at(sampler)
+    fit = polynomial_fit(sampler, values, most=MOST_DEGREE)
+    exponential = isinstance(field, Field) and field.exponential
+    if fit is None:
+        return Shape(None, flat, values.min(axis=1))
+    size = np.abs(fit.mean)
+    if exponential:
+        return Shape(fit.degree, fit.spread, np.exp(fit.mean - fit.spread), True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(fit.spread > 0.0, fit.spread / size, 0.0)
+    return Shape(fit.degree, relative, np.maximum(fit.mean - fit.spread, 0.0))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A quadrature order with the relative error it leaves on each element.
+
+    Attributes
+    ----------
+    order
+        Of the rule.
+    remainder
+        For each element, relative to integrals of nonnegative parts; infinite where nothing is known.
+    exact
+        Whether all integrals are exact, or their remainders known.
+    separate
+        Whether the remainder refers to the two terms of a difference rather than to the difference (exponentials).
+    least_conductivity, least_reaction
+        Lower bounds, on each element, of the weights of the norm.
+    """
+
+    order: int
+    remainder: Array
+    exact: bool
+    separate: bool
+    least_conductivity: Array
+    least_reaction: Array
+
+    @property
+    def words(self) -> str:
+        """For the record."""
+        if not self.exact:
+            return "quadrature not exact: a coefficient or value is not a polynomial on the elements"
+        largest = float(self.remainder.max(initial=0.0))
+        return "quadrature exact" if largest == 0.0 else f"quadrature remainder {largest:.1g} included"
+
+
+def choose_rule(equation: Equation, basis: Any, *, energy: bool, enriched: int | None = None) -> Rule:
+    """The order at which all integrals of a bound are exact, or their remainders negligible where that can be had.
+
+    `enriched` is the degree of the functions that are split off a residual; default: that of the state.
+    """
+    mesh = basis.mesh
+    a, c, f = (shape_of(field, mesh) for field in (equation.conductivity, equation.reaction, equation.source))
+    k, vertices = enriched or degree(basis), mesh.t.shape[0]
+    known = None not in (a.degree, c.degree, f.degree)
+    d_a, d_c, d_f = (MOST_DEGREE if s.degree is None else s.degree for s in (a, c, f))
+    data = max(d_f, d_c + k if c.degree != 0 or not _zero(equation.reaction) else 0, 0 if energy else k)
+    in_flux = 0 if a.exponential else d_a
+    # Bubbles that match the source have degree k + 1, curls of stream functions k.
+    numerator = max(2 * max(k + 1 if data else k, in_flux + k - 1), 2 * data)
+    spread, step = a.spread if energy or a.exponential else np.zeros(mesh.nelements), d_a
+    if vertices == 4:
+        bent = _bend(mesh)
+        curved = bool(bent.max() > 0.0)
+        numerator = 2 * max(k + 1 + curved, in_flux + k + curved, data + curved)
+        known = known and not (a.exponential and (curved or d_a > 0))
+        spread, step = (1.0 + spread) * (1.0 + bent) - 1.0, step + curved
+    # Test functions of one degree more than the state, for the lower bound.
+    numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4))
+    varying = bool(spread.max(initial=0.0) > 0.0)
+    if a.exponential and not energy:
+        spread = 2.0 * spread
+    if a.exponential:
+        numerator += 2
+    order = min(numerator, MOST_ORDER[vertices])
+    small = SMALL_ON_LINES if vertices == 2 else SMALL_SEPARATE if a.exponential else SMALL
+    while varying and order < MOST_ORDER[vertices] and _remainder(order, numerator, step, spread, a).max() > small:
+        order += 1
+    left = _remainder(order, numerator, step, spread, a) if varying else np.zeros(mesh.nelements)
+    exact = known and order >= numerator and bool(np.all(np.isfinite(left)))
+    one = np.ones(1)
+    least = (a.least, c.least) if energy else (one, one)
+    known = np.all(least[0] > 0.0)
+    return Rule(order, np.where(np.isfinite(left), left, 0.0), exact and bool(known), a.exponential, *least)
+
+
+def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -> Array:
+    n = (order - numerator) // max(step, 1)
+    if n < 0:
+        return np.full(len(spread), np.inf)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if a.exponential:
+            return np.asarray(2.0 * np.exp(2.0 * spread) * spread ** (n + 1) / float(factorial(n + 1)))
+        series = 2.0 * spread ** (n + 1) * (1.0 + spread) / (1.0 - spread)
+        return np.where(spread < 1.0, series, np.inf)
+
+
+def _bend(mesh: Any) -> Array:
+    """On each quadrilateral a bound of ``|det J - mean| / mean``; zero for parallelograms."""
+    sampler = Sampler(mesh, 2)
+    x = mesh.p[:, mesh.t]
+    twist = x[:, 0] - x[:, 1] + x[:, 2] - x[:, 3]
+    size = np.abs(x[:, 2] - x[:, 0]).max(axis=0) + np.abs(x[:, 3] - x[:, 1]).max(axis=0)
+    mean = sampler.determinant @ sampler.W
+    first, second = x[:, 1] - x[:, 0] + x[:, 2] - x[:, 3], x[:, 3] - x[:, 0] + x[:, 2] - x[:, 1]
+    variation = np.abs(_cross(first, twist)) / 4.0 + np.abs(_cross(second, twist)) / 4.0
+    straight = np.abs(twist).max(axis=0) <= 1e-14 * size
+    return np.where(straight, 0.0, variation / mean)
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return np.asarray(a[0] * b[1] - a[1] * b[0])
+
+
+def _zero(field: Given | Field) -> bool:
+    return isinstance(field, Given) and np.isscalar(field.value) and float(field.value) == 0.0  # type: ignore[arg-type]

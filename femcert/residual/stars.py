@@ -1,0 +1,130 @@
+"""The stars of a mesh: the elements around each vertex in counterclockwise order, and the facets between them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problem.checks import Array
+
+Indices = NDArray[np.int64]
+
+# Local facets by their local vertices, in scikit-fem's order; the cycle 0, 1, ... runs once around the element.
+LOCAL_FACETS = {3: ((0, 1), (1, 2), (0, 2)), 4: ((0, 1), (1, 2), (2, 3), (0, 3))}
+
+
+class Stars:
+    """Facet and corner tables of a mesh of triangles or quadrilaterals.
+
+    A *side* of a facet is one of its elements: side 0 is ``f2t[0]``, and the facet's normal points out of it. A *corner*
+    is a vertex seen from one of its elements, numbered ``local vertex * elements + element``. A *fan* is a maximal chain
+    of corners around a vertex, each one counterclockwise of the one before.
+
+    Attributes
+    ----------
+    slots
+        ``(2, facets)``: ``local facet * elements + element`` on each side, -1 beyond the boundary.
+    signs
+        ``(local facets, elements)``: +1 where the element is side 0 of its facet, else -1.
+    ends
+        ``(local facets, 2, elements)``: which end (0 or 1, as in ``mesh.facets``) the local vertices of a facet are.
+    """
+
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh
+        self.local = LOCAL_FACETS[mesh.t.shape[0]]
+        elements = np.arange(mesh.nelements)
+        t2f, f2t = mesh.t2f, mesh.f2t
+        self.boundary = f2t[1] < 0
+        first = f2t[0, t2f] == elements
+        self.signs = np.where(first, 1.0, -1.0)
+        numbers = np.arange(t2f.size).reshape(t2f.shape)
+        self.slots = np.full(f2t.shape, -1)
+        self.slots[np.where(first, 0, 1), t2f] = numbers
+        tail = mesh.facets[0]
+        self.ends = np.array([[(mesh.t[v] != tail[t2f[l]]).astype(int) for v in pair] for l, pair in enumerate(self.local)])
+        corners = mesh.p[:, mesh.t]
+        self.counterclockwise = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) > 0.0
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Of the facets."""
+        return np.asarray(np.linalg.norm(self.mesh.p[:, self.mesh.facets[1]] - self.mesh.p[:, self.mesh.facets[0]], axis=0))
+
+    @cached_property
+    def normals(self) -> Array:
+        """Outward normals of the local facets times their lengths, ``(2, local facets, elements)``."""
+        p, t = self.mesh.p, self.mesh.t
+        turn = np.where(self.counterclockwise, 1.0, -1.0)
+        along = [p[:, t[(i + 1) % len(t)]] - p[:, t[i]] for i in range(len(t))]
+        return np.stack([turn * np.array([edge[1], -edge[0]]) for edge in along], axis=1)
+
+    @cached_property
+    def forward(self) -> Array:
+        """+1 where the counterclockwise tangent of side 0 runs from the first to the second end of a facet, else -1."""
+        local, element = np.divmod(self.slots[0], self.mesh.nelements)
+        start = np.where(self.counterclockwise[element], local, (local + 1) % len(self.local))
+        return np.where(self.mesh.t[start, element] == self.mesh.facets[0], 1.0, -1.0)
+
+    @cached_property
+    def _around(self) -> tuple[Indices, Indices]:
+        """Local facets by which a counterclockwise walk around a vertex enters and leaves each corner."""
+        n = len(self.local)
+        i = np.arange(n)[:, None]
+        ahead, behind = i, (i - 1) % n
+        entry = np.where(self.counterclockwise, ahead, behind)
+        return entry, np.where(self.counterclockwise, behind, ahead)
+
+    @cached_property
+    def exits(self) -> Indices:
+        """The slot (local facet, element) by which a walk leaves each corner; flat over corners."""
+        return (self._around[1] * self.mesh.nelements + np.arange(self.mesh.nelements)).ravel()
+
+    @cached_property
+    def entries(self) -> Indices:
+        """The slot by which a walk enters each corner."""
+        return (self._around[0] * self.mesh.nelements + np.arange(self.mesh.nelements)).ravel()
+
+    @cached_property
+    def fans(self) -> Indices:
+        """Corners of each fan in order, ``(longest, fans)``, padded with -1. Fans that begin at the boundary come first."""
+        mesh, nt = self.mesh, self.mesh.nelements
+        facets = mesh.t2f.ravel()
+        corner_at = np.full((2, 2, mesh.facets.shape[1]), -1)
+        for l, pair in enumerate(self.local):
+            side = (self.signs[l] < 0.0).astype(int)
+            for k, vertex in enumerate(pair):
+                corner_at[self.ends[l, k], side, mesh.t2f[l]] = vertex * nt + np.arange(nt)
+        out = facets[self.exits]
+        end = (mesh.t.ravel() != mesh.facets[0, out]).astype(int)
+        side = (self.signs.ravel()[self.exits] < 0.0).astype(int)
+        following = corner_at[end, 1 - side, out]
+        open_starts = np.flatnonzero(self.boundary[facets[self.entries]])
+        inner = np.ones(mesh.nvertices, dtype=bool)
+        inner[mesh.facets[:, self.boundary]] = False
+        any_corner = np.full(mesh.nvertices, -1)
+        any_corner[mesh.t.ravel()] = np.arange(mesh.t.size)
+        self.closed_from = len(open_starts)
+        start = np.concatenate([open_starts, any_corner[inner & (any_corner >= 0)]])
+        walk = [start]
+        while True:
+            current = walk[-1]
+            step = np.where(current >= 0, following[current], -1)
+            step[step == start] = -1
+            if not np.any(step >= 0):
+                return np.array(walk)
+            walk.append(step)
+
+
+def facet_parameter(mesh: Any, facets: Indices, x: Array) -> Array:
+    """Parameters in [0, 1], from the first to the second end, of points ``(2, facets, points)`` on facets."""
+    start = mesh.p[:, mesh.facets[0, facets]][:, :, None]
+    edge = mesh.p[:, mesh.facets[1, facets]][:, :, None] - start
+    return np.asarray(np.sum((x - start) * edge, axis=0) / np.sum(edge**2, axis=0))
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return np.asarray(a[0] * b[1] - a[1] * b[0])

@@ -1,0 +1,192 @@
+"""The weak residual of an elliptic equation as a functional on the continuous space, with the norm it is measured in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis, FacetBasis
+
+from ..errors import InputError
+from ..problem.boundary import on_facets
+from ..problem.checks import Array
+from ..problem.equation import Equation, is_zero
+from ..problem.sampling import Sampler
+
+NORMS = ("energy", "h1")
+# Order of the rule on boundary facets: squares of polynomials of degree 6, and points enough to recognize degree 4.
+FACET_ORDER, FACET_DEGREE = 12, 4
+
+
+class Traces:
+    """Quadrature on the boundary facets that carry no Dirichlet condition, with the natural data there.
+
+    Attributes
+    ----------
+    basis
+        The state's basis on these facets, None if there are none.
+    flux, coefficient
+        ``g`` and ``alpha`` of ``a du/dn + alpha u = g``, ``(facets, points)``.
+    exact
+        Whether both are polynomials of degree 4 at most along the facets, so that their integrals are exact.
+    """
+
+    def __init__(self, equation: Equation, basis: Basis, order: int) -> None:
+        mesh, conditions = basis.mesh, equation.boundary
+        essential = [part.facets for part in conditions.dirichlet]
+        outer = mesh.boundary_facets()
+        self.essential: NDArray[np.int64] = np.unique(np.concatenate(essential)) if essential else outer[:0]
+        self.facets = np.setdiff1d(outer, self.essential)
+        self.basis = None
+        self.exact = True
+        order = max(order, FACET_ORDER)
+        if not len(self.facets):
+            self.flux = self.coefficient = np.zeros((0, 1))
+            return
+        self.basis = FacetBasis(mesh, basis.elem, facets=self.facets, intorder=order)
+        self.flux, self.coefficient = np.zeros(self.basis.dx.shape), np.zeros(self.basis.dx.shape)
+        for part in conditions.natural:
+            rows = np.searchsorted(self.facets, part.facets)
+            on_part = FacetBasis(mesh, basis.elem, facets=part.facets, intorder=order)
+            self.flux[rows] = on_facets(part.value, on_part, f"the flux on {part.name!r}")
+            self.coefficient[rows] = on_facets(part.coefficient, on_part, f"the Robin coefficient on {part.name!r}")
+            given = [self.flux[rows]] * callable(part.value) + [self.coefficient[rows]] * callable(part.coefficient)
+            self.exact = self.exact and all(_is_polynomial(on_part.X, values) for values in given)
+
+    def values(self, dofs: Array) -> Array:
+        """A finite-element function at the points."""
+        if self.basis is None:
+            return np.zeros((0, 1))
+        return np.asarray(self.basis.interpolate(dofs))
+
+    def moments(self, density: Array, size: int) -> Array:
+        """``<density, phi_i>`` for all basis functions."""
+        result = np.zeros(size)
+        if self.basis is not None:
+            for i in range(self.basis.Nbfun):
+                value = np.broadcast_to(self.basis.basis[i][0].value, density.shape)
+                part = np.sum(value * density * self.basis.dx, axis=1)
+                result += np.bincount(self.basis.element_dofs[i], part, minlength=size)
+        return result
+
+
+@dataclass(frozen=True)
+class Norm:
+    """``‖v‖² = (A grad v, grad v) + (C v, v) + <B v, v>``, sampled.
+
+    Attributes
+    ----------
+    A, C
+        At quadrature points ``(elements, 1 or points)``.
+    B
+        At the points of the natural boundary.
+    """
+
+    A: Array
+    C: Array
+    B: Array
+
+
+@dataclass(frozen=True)
+class WeakResidual:
+    """``<r, v> = (source, v) + <natural, v> - (flux, grad v)`` for v in H1 vanishing on the Dirichlet boundary.
+
+    Attributes
+    ----------
+    basis
+        Of the state.
+    sampler, traces
+        Quadrature on elements and on the natural boundary.
+    source, flux, natural
+        Samples: ``f - c u``, ``a grad u``, and ``g - alpha u`` on the natural boundary.
+    norm
+        The norm of the test functions.
+    """
+
+    basis: Basis
+    sampler: Sampler
+    traces: Traces
+    source: Array
+    flux: Array
+    natural: Array
+    norm: Norm
+
+    def on_basis(self) -> Array:
+        """``<r, phi_i>`` for the basis functions of the state, Dirichlet dofs included."""
+        return self.sampler.moments(self.basis, self.source, -self.flux) + self.traces.moments(self.natural, self.basis.N)
+
+    def without(self, w: Array) -> WeakResidual:
+        """``r - (w, .)_V`` for a finite-element function w."""
+        values = self.sampler.values(self.basis, w)
+        slopes = self.sampler.gradients(self.basis, w)
+        return replace(
+            self,
+            source=self.source - self.norm.C * values if self.norm.C.any() else self.source,
+            flux=self.flux + self.norm.A * slopes,
+            natural=self.natural - self.norm.B * self.traces.values(w) if self.norm.B.any() else self.natural,
+        )
+
+    def apply(self, value: Array, slope: Array, trace: Array) -> float:
+        """``<r, v>`` for a function given by samples of its values, gradients and boundary values."""
+        inside = self.sampler.integral(self.source * value - np.sum(self.flux * slope, axis=0)).sum()
+        return float(inside + self._boundary_integral(self.natural * trace))
+
+    def inner(self, first: tuple[Array, Array, Array], second: tuple[Array, Array, Array]) -> float:
+        """``(v, w)_V`` for two functions given by samples."""
+        (v, dv, v_b), (w, dw, w_b) = first, second
+        inside = self.norm.A * np.sum(dv * dw, axis=0) + self.norm.C * v * w
+        return float(self.sampler.integral(inside).sum() + self._boundary_integral(self.norm.B * v_b * w_b))
+
+    def samples(self, dofs: Array) -> tuple[Array, Array, Array]:
+        """Values, gradients and boundary values of a finite-element function of the state's space."""
+        return (
+            self.sampler.values(self.basis, dofs),
+            self.sampler.gradients(self.basis, dofs),
+            self.traces.values(dofs),
+        )
+
+    def _boundary_integral(self, density: Array) -> float:
+        return 0.0 if self.traces.basis is None else float(np.sum(density * self.traces.basis.dx))
+
+
+def _is_polynomial(X: Array, values: Array) -> bool:
+    """Whether samples along facets (or at end points of a line) belong to polynomials of degree 4 at most."""
+    if len(X) == 0 or values.shape[1] == 1:
+        return True
+    P = np.polynomial.legendre.legvander(2.0 * X[0] - 1.0, FACET_DEGREE).T
+    fit = values @ np.linalg.pinv(P) @ P
+    return bool(np.abs(fit - values).max(initial=0.0) <= 1e-11 * np.abs(values).max(initial=0.0))
+
+
+def check_norm(norm: str) -> str:
+    """`norm` if it is one of those known."""
+    if norm not in NORMS:
+        raise InputError(f"norm is {norm!r}; expected one of {', '.join(map(repr, NORMS))}")
+    return norm
+
+
+def weak_residual(
+    equation: Equation, basis: Basis, state: Array, sampler: Sampler, traces: Traces, *, norm: str
+) -> WeakResidual:
+    """The residual of a state (dof values) in an equation."""
+    a = equation.conductivity.at(sampler)
+    f = equation.source.at(sampler)
+    slopes = sampler.gradients(basis, state)
+    c = np.zeros((1, 1))
+    source = f
+    if not is_zero(equation.reaction):
+        c = equation.reaction.at(sampler)
+        source = f - c * sampler.values(basis, state)
+    one = np.ones((1, 1))
+    weights = Norm(a, c, traces.coefficient) if norm == "energy" else Norm(one, one, np.zeros((1, 1)))
+    return WeakResidual(
+        basis=basis,
+        sampler=sampler,
+        traces=traces,
+        source=source,
+        flux=a * slopes,
+        natural=traces.flux - traces.coefficient * traces.values(state),
+        norm=weights,
+    )

@@ -1,0 +1,102 @@
+"""What the bounds of one problem share: quadrature, factorizations, equilibration tables; each made once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..bound import Bound
+from ..problem.base import Problem
+from ..problem.checks import Array
+from ..problem.equation import Equation
+from ..problem.lagrange import degree
+from ..problem.sampling import Sampler
+from .equilibrate import Equilibration
+from .friedrichs import box_friedrichs_constant, friedrichs_constant
+from .hierarchy import ElementMatrices
+from .lower import Enriched, enriched_space
+from .quadrature import Rule, choose_rule
+from .weak import Traces, WeakResidual, weak_residual
+
+_spaces: WeakKeyDictionary[Problem, Workspace] = WeakKeyDictionary()
+
+
+class Workspace:
+    """Tables of one problem, filled as they are needed."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.basis = problem.basis
+        self.free = problem.free
+        self.degree = degree(problem.basis)
+        self._samplers: dict[int, Sampler] = {}
+        self._traces: dict[int, Traces] = {}
+        self._rules: dict[tuple[str, int], tuple[Any, Rule]] = {}
+        self._kept: tuple[Array, Array, ElementMatrices] | None = None
+
+    @cached_property
+    def equilibration(self) -> Equilibration:
+        """Stars and stream functions."""
+        return Equilibration(self.basis.mesh, self.degree)
+
+    @cached_property
+    def enriched(self) -> Enriched:
+        """Test functions of one degree more than the state."""
+        traces = next(iter(self._traces.values()))
+        return enriched_space(self.equilibration.space, self.basis, traces.essential)
+
+    def rule(self, equation: Equation, norm: str, enriched: int | None = None) -> Rule:
+        """The quadrature for an equation; found anew if its coefficient or the degree of its source changed."""
+        fixed = (equation.conductivity, equation.reaction, getattr(equation.source, "basis", equation.source))
+        key = norm, enriched or self.degree
+        if key not in self._rules or not _same(self._rules[key][0], fixed):
+            rule = choose_rule(equation, self.basis, energy=norm == "energy", enriched=enriched)
+            self._rules[key] = fixed, rule
+        return self._rules[key][1]
+
+    def residual(self, equation: Equation, state: Array, norm: str, rule: Rule) -> WeakResidual:
+        """The residual functional of a state, sampled."""
+        if rule.order not in self._samplers:
+            self._samplers[rule.order] = Sampler(self.basis.mesh, rule.order)
+            self._traces[rule.order] = Traces(equation, self.basis, rule.order)
+        sampler, traces = self._samplers[rule.order], self._traces[rule.order]
+        return weak_residual(equation, self.basis, state, sampler, traces, norm=norm)
+
+    def matrices(self, r: WeakResidual) -> ElementMatrices:
+        """Stiffness of the enriched space in the norm of `r`, with weights constant on elements."""
+        A, C = (r.sampler.means(field) for field in (r.norm.A, r.norm.C))
+        if self._kept is None or not (np.array_equal(self._kept[0], A) and np.array_equal(self._kept[1], C)):
+            mass = C if C.any() else None
+            self._kept = A, C, ElementMatrices(self.enriched.space, self.basis.mesh, A, mass)
+        return self._kept[2]
+
+    def friedrichs(self, r: WeakResidual, rule: Rule, norm: str, sharp: bool) -> Bound | None:
+        """``‖v‖_L2 <= C ‖v‖_V``: in closed form (or None), or from the eigenvalue problem of Crouzeix and Raviart."""
+        mesh, traces = self.basis.mesh, r.traces
+        if norm == "h1":
+            return Bound(1.0, "upper", "the H1 norm is at least the L2 norm")
+        least = np.broadcast_to(rule.least_conductivity, mesh.nelements)
+        if not sharp:
+            whole = not len(traces.facets) and mesh.t.shape[0] > 2
+            return box_friedrichs_constant(mesh, conductivity=float(least.min())) if whole else None
+        robin = None
+        # A constant on its facets is its own minimum; of anything else only the sign is known.
+        floor = np.where(np.ptp(traces.coefficient, axis=1) == 0.0, traces.coefficient[:, 0], 0.0)
+        if np.any(floor > 0.0):
+            robin = traces.facets, floor
+        return friedrichs_constant(
+            mesh, dirichlet=traces.essential, conductivity=least, robin=robin, reaction=rule.least_reaction.min()
+        )
+
+
+def workspace_of(problem: Problem) -> Workspace:
+    """The workspace of a problem, the same one each time."""
+    if problem not in _spaces:
+        _spaces[problem] = Workspace(problem)
+    return _spaces[problem]
+
+
+def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return all(a is b for a, b in zip(first, second, strict=True))
