@@ -104,11 +104,13 @@ class NonlinearProblem(Problem):
         if self._latest is not None and np.array_equal(self._latest.parameter, q):
             return self._latest
         u, factor = self._newton(q)
-        coupling = asm(self._forms[2], self._parameter_basis, self.basis, **self._fields(u, q)).tocsr()
-        if not np.all(np.isfinite(_real(coupling, "parameter derivative").data)):
-            raise SolveError("the parameter derivative has NaN or infinite entries")
-        self._latest = Linearization(frozen(q), frozen(u), factor, freeze_sparse(coupling[self.free]))
+        self._latest = Linearization(frozen(q), frozen(u), factor, freeze_sparse(self._coupling(u, q)[self.free]))
         return self._latest
+
+    def derivatives(self, state: Any, parameter: Any) -> tuple[Any, Any]:
+        """``R_u`` and ``R_q`` on all dofs at any pair, solved or not; Robin conditions are part of ``R_u``."""
+        u, q = self.check_state(state), self.check_parameter(parameter)
+        return self._operator(u, q), self._coupling(u, q)
 
     def jacobian(self, parameter: Any) -> Array:
         """``J = -H R_u^-1 R_q B`` at a parameter, ``(observations, dimension)``.
@@ -148,11 +150,19 @@ class NonlinearProblem(Problem):
         R[self.boundary.prescribed] = 0.0
         return np.asarray(R)
 
-    def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
+    def _operator(self, u: Array, q: Array) -> Any:
         A = _real(asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr(), "state derivative")
-        if self.boundary.operator is not None:
-            A = A + self.boundary.operator
-        A = A[self.free][:, self.free]
+        return A if self.boundary.operator is None else A + self.boundary.operator
+
+    def _coupling(self, u: Array, q: Array) -> Any:
+        form, fields = self._forms[2], self._fields(u, q)
+        C = _real(asm(form, self._parameter_basis, self.basis, **fields).tocsr(), "parameter derivative")
+        if not np.all(np.isfinite(C.data)):
+            raise SolveError("the parameter derivative has NaN or infinite entries")
+        return C
+
+    def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
+        A = self._operator(u, q)[self.free][:, self.free]
         return A, Factorization(A, definite=self.definite, name="derivative of the state equation")
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.optimize import least_squares
 
 from ..errors import InputError, SolveError
@@ -15,7 +14,8 @@ from ..problem.candidate import Candidate
 from ..problem.checks import Array, count, number, real_vector
 from ..problem.data import Data
 from ..problem.nonlinear import NonlinearProblem
-from ..residual.optimality import reduced_gradient
+from ..residual.optimality import curvature, reduced_gradient
+from ..residual.projected import check_bounds, coordinate_limits, projected_norm
 
 MOST_COORDINATES = 2000
 # Of the largest gradient that a misfit of this size could have: above it a point is no minimum.
@@ -54,11 +54,7 @@ class GaussNewton:
         object.__setattr__(self, "weight", number(self.weight, "weight", above=0.0))
         object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", above=0.0))
         count(self.evaluations, "evaluations")
-        if self.bounds is not None:
-            if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:
-                raise InputError(f"bounds is {self.bounds!r}; expected a pair (low, high)")
-            if not all(_is_numeric(limit) for limit in self.bounds):
-                raise InputError(f"bounds is {self.bounds!r}; expected numbers or vectors of numbers")
+        check_bounds(self.bounds)
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """The reconstruction; its optimality is the (projected) gradient norm of the objective.
@@ -92,7 +88,7 @@ class GaussNewton:
         def jacobian(c: Array) -> Array:
             return np.vstack([data.whiten(problem.jacobian(field(c))), root])
 
-        low, high = self._limits(k)
+        low, high = coordinate_limits(self.bounds, k)
         start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), low, high)
         try:
             scale = float(np.linalg.norm(misfit(start))) or 1.0
@@ -117,9 +113,9 @@ class GaussNewton:
             )
         c = np.asarray(result.x)
         g = reduced_gradient(problem, data, c) + root.T @ (root @ (c - centre))
-        steepness = float(np.linalg.norm(solve_triangular(problem.parameters.root, jacobian(c).T, trans="T")))
-        optimality = _projected_norm(problem, c, g, low, high, steepness**2)
-        self._check_stationary(steepness, float(np.linalg.norm(misfit(c))), scale, optimality)
+        bend = curvature(problem, data, c, weight=self.weight)
+        optimality = projected_norm(problem.parameters, c, g, (low, high), curvature=bend)
+        self._check_stationary(float(np.sqrt(bend)), float(np.linalg.norm(misfit(c))), scale, optimality)
         return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
 
     def _check_stationary(self, steepness: float, size: float, scale: float, optimality: float) -> None:
@@ -131,32 +127,3 @@ class GaussNewton:
                 f"Gauss-Newton stopped where the gradient is not zero ({optimality:.2g} of at most {most:.2g}); "
                 "try another start, bounds, or a larger weight"
             )
-
-    def _limits(self, k: int) -> tuple[Array, Array]:
-        low, high = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        limits = []
-        for name, value in (("low", low), ("high", high)):
-            array = np.asarray(value, dtype=float)
-            if np.any(np.isnan(array)) or array.shape not in ((), (k,)):
-                raise InputError(f"bounds: {name} has shape {array.shape}; expected a number or ({k},), no NaN")
-            limits.append(np.array(np.broadcast_to(array, (k,))))
-        if not np.all(limits[0] < limits[1]):
-            raise InputError("bounds: expected low < high for every coordinate")
-        return limits[0], limits[1]
-
-
-def _is_numeric(limit: Any) -> bool:
-    try:
-        return np.asarray(limit).dtype.kind in "iuf" and not np.ma.is_masked(limit)
-    except ValueError:
-        return False
-
-
-def _projected_norm(problem: Problem, c: Array, g: Array, low: Array, high: Array, curvature: float) -> float:
-    """``L ‖c - P(c - G^-1 g / L)‖_Q``, P the projection on the bounds; without active bounds ``(g' G^-1 g)^(1/2)``.
-
-    With the curvature L of the objective the step has the units of c, so that the bounds mean the same in any units.
-    """
-    step = problem.parameters.solve_gram(g) / curvature
-    moved = np.clip(-step, low - c, high - c)
-    return curvature * float(np.sqrt(max(moved @ (problem.parameters.gram @ moved), 0.0)))

@@ -1,0 +1,376 @@
+"""Stationarity with bounds, and the first-order conditions in state, adjoint and parameter."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from skfem import Basis, BilinearForm, ElementLineP1, ElementTriP1, LinearForm, MeshLine, MeshTri
+from skfem.helpers import dot, grad
+
+import femcert as fc
+from femcert.linalg import Factorization
+from femcert.problem.space import ParameterSpace
+from femcert.residual.optimality import curvature, kkt_residual, reduced_gradient, reduced_gradient_norm
+
+
+def hat_functions(k):
+    """Overlapping, so that the Gram matrix is not diagonal."""
+    return [lambda x, c=c: np.exp(-8.0 * (x[0] - c) ** 2) for c in np.linspace(0.1, 0.9, k)]
+
+
+def source(k=4, levels=3, **options):
+    basis = Basis(MeshTri().refined(levels), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
+    return fc.EllipticSource(
+        basis, parameters=fc.FunctionSpace(basis, hat_functions(k)), sensors=fc.PointSensors(basis, points),
+        dirichlet=lambda x: x[0], **options,
+    )  # fmt: skip
+
+
+def coefficient():
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
+    return fc.EllipticCoefficient(
+        basis, parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, points), source=5.0
+    )
+
+
+def cubic():
+    """A user's own nonlinear equation, -div((1 + u^2) grad u) = q: R_u is not symmetric."""
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1(), intorder=6)
+    return fc.NonlinearProblem(
+        basis,
+        equation=LinearForm(lambda v, w: (1.0 + w["u"] ** 2) * dot(grad(w["u"]), grad(v)) - w["q"] * v),
+        state_derivative=BilinearForm(
+            lambda u, v, w: (1.0 + w["u"] ** 2) * dot(grad(u), grad(v)) + 2.0 * w["u"] * u * dot(grad(w["u"]), grad(v))
+        ),
+        parameter_derivative=BilinearForm(lambda q, v, w: -q * v),
+        parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, [0.2, 0.4, 0.7]),
+        dirichlet=0.2,
+    )  # fmt: skip
+
+
+def transport():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    return fc.LinearProblem(
+        basis, operator=BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 3.0 * u.grad[0] * v),
+        parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.5]]),
+    )  # fmt: skip
+
+
+PROBLEMS = {"source": source, "coefficient": coefficient, "cubic": cubic, "transport": transport}
+
+
+def norm_of(name):
+    return "h1" if name in ("cubic", "transport") else "energy"
+
+
+def noisy(problem, seed=1):
+    truth = problem.parameters.field(np.linspace(0.5, -0.4, problem.parameters.dimension))
+    values = problem.simulate(truth, noise=0.05, seed=seed).values
+    return fc.Data(values, 0.1, np.linspace(0.5, 2.0, values.size))
+
+
+def perturbed(problem, seed, size=0.3):
+    rng = np.random.default_rng(seed)
+    c = size * rng.standard_normal(problem.parameters.dimension)
+    q = problem.parameters.field(c)
+    u = problem.boundary.values.copy()
+    u[problem.free] += size * rng.standard_normal(len(problem.free))
+    z = np.zeros(problem.basis.N)
+    z[problem.free] = rng.standard_normal(len(problem.free))
+    return u, c, q, z
+
+
+def objective_minimum(problem, data, weight, bounds):
+    """The bounded minimizer by scipy, in the coordinates."""
+    low, high = (np.broadcast_to(limit, problem.parameters.dimension) for limit in bounds)
+    F, G = data.whiten(problem.forward_matrix()), problem.parameters.gram
+    y = data.whiten(data.values - problem.offset)
+    found = minimize(
+        lambda c: 0.5 * np.sum((F @ c - y) ** 2) + 0.5 * weight * c @ G @ c, np.clip(np.zeros(len(low)), low, high),
+        jac=lambda c: F.T @ (F @ c - y) + weight * G @ c, bounds=list(zip(low, high, strict=True)), method="L-BFGS-B",
+        options={"ftol": 1e-16, "gtol": 1e-13, "maxiter": 5000},
+    )  # fmt: skip
+    return found.x
+
+
+def test_the_projected_gradient_vanishes_at_the_bounded_minimum():
+    problem = source()
+    data, weight, bounds = noisy(problem), 1e-3, (-0.1, [0.2, 0.3, 0.3, 0.3])
+    c = objective_minimum(problem, data, weight, bounds)
+    at_bound = np.isclose(c, -0.1, atol=1e-9) | np.isclose(c, [0.2, 0.3, 0.3, 0.3], atol=1e-9)
+    assert 0 < at_bound.sum() < 4
+    q = problem.parameters.field(c)
+    plain = reduced_gradient_norm(problem, data, q, weight=weight)
+    found = reduced_gradient_norm(problem, data, q, weight=weight, bounds=bounds)
+    assert found < 1e-6 * plain
+    # Clipping the coordinates of the step one by one would not see it: the Gram matrix is not diagonal.
+    g = reduced_gradient(problem, data, c, weight=weight)
+    L = curvature(problem, data, c, weight=weight)
+    step = np.clip(-problem.parameters.solve_gram(g) / L, -0.1 - c, np.array([0.2, 0.3, 0.3, 0.3]) - c)
+    assert L * problem.parameters.norm(problem.parameters.field(step)) > 0.01 * plain
+
+
+def test_it_does_not_vanish_elsewhere():
+    problem = source()
+    data, weight, bounds = noisy(problem), 1e-3, (-0.1, 0.3)
+    c = objective_minimum(problem, data, weight, bounds)
+    best = problem.parameters.field(c)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        other = np.clip(c + 0.1 * rng.standard_normal(4), -0.1, 0.3)
+        q = problem.parameters.field(other)
+        found = reduced_gradient_norm(problem, data, q, weight=weight, bounds=bounds)
+        # A strongly convex objective (with the constant `weight`): so far from the minimum it is at least this.
+        assert found >= 0.5 * weight * problem.parameters.norm(q - best)
+        assert found <= reduced_gradient_norm(problem, data, q, weight=weight) * (1.0 + 1e-12)
+    # A point outside the box is not stationary, whatever its gradient.
+    free = fc.Tikhonov(weight=weight)(problem, data)
+    narrow = (-0.01, 0.01)
+    assert reduced_gradient_norm(problem, data, free.parameter, weight=weight) < 1e-10
+    assert reduced_gradient_norm(problem, data, free.parameter, weight=weight, bounds=narrow) > 1e-3
+
+
+def test_gauss_newton_with_active_bounds_and_overlapping_functions():
+    problem = coefficient()
+    data, weight, bounds = noisy(problem), 1e-3, (-0.1, 0.2)
+    found = fc.GaussNewton(weight=weight, bounds=bounds)(problem, data)
+    c, _ = problem.parameters.project(found.parameter)
+    assert np.any(np.isclose(c, -0.1, atol=1e-4) | np.isclose(c, 0.2, atol=1e-4))
+    plain = reduced_gradient_norm(problem, data, found.parameter, weight=weight)
+    assert found.optimality < 1e-3 * plain
+    again = reduced_gradient_norm(problem, data, found.parameter, weight=weight, bounds=bounds)
+    assert again == pytest.approx(found.optimality, rel=1e-3, abs=1e-9 * plain)
+
+
+def test_wide_bounds_change_nothing():
+    for problem in (source(), coefficient()):
+        data = noisy(problem)
+        q = problem.parameters.field(np.full(problem.parameters.dimension, 0.1))
+        plain = reduced_gradient_norm(problem, data, q, weight=0.1)
+        assert plain > 1e-3
+        for bounds in ((-1e6, 1e6), (-np.inf, np.inf), (-np.full(problem.parameters.dimension, 50.0), np.inf)):
+            assert reduced_gradient_norm(problem, data, q, weight=0.1, bounds=bounds) == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_full_space_with_bounds():
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    problem = fc.EllipticSource(
+        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.5]])
+    )
+    data = fc.Data([0.05, 0.02], 0.0)
+    q = np.clip(basis.doflocs[0], 0.2, 0.7)
+    plain = reduced_gradient_norm(problem, data, q)
+    found = reduced_gradient_norm(problem, data, q, bounds=(0.2, 0.7))
+    assert 0.0 < found < plain
+
+
+@pytest.mark.parametrize(
+    ("bounds", "match"),
+    [
+        ((1.0, 0.0), "expected low < high"),
+        ((0.0,), r"expected a pair \(low, high\)"),
+        ((np.zeros(3), 1.0), r"low has shape \(3,\); expected a number or \(4,\)"),
+        (("a", "b"), "expected numbers"),
+    ],
+)
+def test_wrong_bounds(bounds, match):
+    problem = source()
+    with pytest.raises(fc.InputError, match=match):
+        reduced_gradient_norm(problem, noisy(problem), np.zeros(problem.basis.N), bounds=bounds)
+
+
+def rescaled(problem, factors):
+    """The same problem with other units of the coordinates."""
+    space = ParameterSpace(problem.parameters.basis, problem.parameters.matrix * factors)
+    return fc.EllipticSource(
+        problem.basis, parameters=space, sensors=problem.sensors, dirichlet=problem.boundary.dirichlet[0].value
+    )
+
+
+def test_units_of_the_coordinates_do_not_matter():
+    problem, factors = source(), np.array([1e3, 0.02, 5.0, 1.0])
+    other, data = rescaled(problem, factors), noisy(problem)
+    c = np.array([0.1, -0.05, 0.2, 0.3])
+    low, high = np.full(4, -0.1), np.array([0.1, 0.3, 0.3, 0.3])
+    q = problem.parameters.field(c)
+    for first, second in (
+        (None, None),
+        ((low, high), (low / factors, high / factors)),
+    ):
+        one, two = (
+            reduced_gradient_norm(p, data, q, weight=0.01, bounds=b) for p, b in ((problem, first), (other, second))
+        )
+        assert one == pytest.approx(two, rel=1e-8)
+        candidate = fc.Candidate(problem.boundary.values, q)
+        one, two = (
+            kkt_residual(p, data, candidate, weight=0.01, bounds=b) for p, b in ((problem, first), (other, second))
+        )
+        assert one.total.value == pytest.approx(two.total.value, rel=1e-8)
+        assert one.parameter.value == pytest.approx(two.parameter.value, rel=1e-8)
+
+
+def test_the_mesh_does_not_matter():
+    """On regions: the norms converge when the mesh is refined, although there are more and more elements."""
+    values = []
+    for level in (3, 4, 5):
+        basis = Basis(MeshTri().refined(level), ElementTriP1())
+        left = basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5
+        space = fc.RegionSpace(basis, [np.flatnonzero(left), np.flatnonzero(~left)])
+        sensors = fc.AverageSensors(basis, np.array([[0.3, 0.4], [0.6, 0.6]]), radius=0.2)
+        problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+        data = fc.Data([0.1, -0.1], 0.0)
+        x, y = basis.doflocs
+        candidate = fc.Candidate(x * (1 - x) * y * (1 - y), space.field([1.0, 2.0]))
+        found = kkt_residual(problem, data, candidate, weight=0.1)
+        values.append([found.state.value, found.parameter.value, found.total.value])
+    np.testing.assert_allclose(values[1], values[2], rtol=0.03)
+    np.testing.assert_allclose(values[0], values[2], rtol=0.1)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_zero_at_the_solution_and_linear_growth(name):
+    problem = PROBLEMS[name]()
+    data, weight = noisy(problem), 1e-2
+    solver = fc.Tikhonov(weight=weight) if problem.linear else fc.GaussNewton(weight=weight, tolerance=1e-14)
+    best = solver(problem, data)
+    solved = kkt_residual(problem, data, best, weight=weight, norm=norm_of(name))
+    size = kkt_residual(
+        problem, data, fc.Candidate.from_coefficients(problem, np.zeros(problem.parameters.dimension)), weight=weight,
+        norm=norm_of(name),
+    ).total.value  # fmt: skip
+    assert solved.total.value < 1e-6 * size
+    assert solved.total.side == "lower"
+    u, _, q, _ = perturbed(problem, 3, size=1.0)
+    u = u - problem.boundary.values
+
+    def moved(t):
+        candidate = fc.Candidate(best.state + t * u, best.parameter + t * q)
+        return kkt_residual(problem, data, candidate, weight=weight, norm=norm_of(name)).total.value
+
+    growth = [moved(t) / t for t in (1e-4, 2e-4)]
+    assert growth[0] > 1e-3
+    assert growth[1] == pytest.approx(growth[0], rel=0.01)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("bounds", [None, (-0.2, 0.2)])
+def test_with_a_solved_state_it_is_the_reduced_gradient(name, bounds):
+    problem = PROBLEMS[name]()
+    data = noisy(problem)
+    k = problem.parameters.dimension
+    candidate = fc.Candidate.from_coefficients(problem, np.linspace(0.2, -0.1, k))
+    found = kkt_residual(problem, data, candidate, weight=0.1, bounds=bounds, norm=norm_of(name))
+    reduced = reduced_gradient_norm(problem, data, candidate.parameter, weight=0.1, bounds=bounds)
+    assert reduced > 1e-4
+    assert found.parameter.value == pytest.approx(reduced, rel=1e-7)
+    assert found.state.value < 1e-9
+    assert found.adjoint.value < 1e-9
+    assert found.total.value == pytest.approx(reduced, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_three_parts_are_derivatives_of_the_lagrangian(name):
+    problem = PROBLEMS[name]()
+    data, weight = noisy(problem), 0.05
+    u, c, q, z = perturbed(problem, 4)
+    found = kkt_residual(problem, data, fc.Candidate(u, q), weight=weight, adjoint=z, norm=norm_of(name))
+
+    def lagrangian(u, c, z):
+        q = problem.parameters.field(c)
+        value = 0.5 * data.norm(problem.observe(u) - data.values) ** 2 + 0.5 * weight * problem.parameters.norm(q) ** 2
+        return value - problem.residual(u, q) @ z
+
+    def derivative(f, size):
+        h = 1e-5
+        return np.array([(f(h * e) - f(-h * e)) / (2.0 * h) for e in np.eye(size)])
+
+    free, n = problem.free, len(problem.free)
+
+    def along(step):
+        full = np.zeros(problem.basis.N)
+        full[free] = step
+        return full
+
+    in_u = derivative(lambda s: lagrangian(u + along(s), c, z), n)
+    in_z = derivative(lambda s: lagrangian(u, c, z + along(s)), n)
+    in_c = derivative(lambda s: lagrangian(u, c + s, z), len(c))
+    one = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + u * v).assemble(problem.basis)
+    if norm_of(name) == "energy":
+        one = problem.operator if problem.linear else problem.derivatives(u, q)[0]
+    K = one[free][:, free].toarray()
+    expected = [np.sqrt(g @ np.linalg.solve(K, g)) for g in (in_z, in_u)]
+    expected.append(np.sqrt(in_c @ problem.parameters.solve_gram(in_c)))
+    values = [found.state.value, found.adjoint.value, found.parameter.value]
+    np.testing.assert_allclose(values, expected, rtol=1e-5)
+    assert found.total.value == pytest.approx(np.linalg.norm(expected), rel=1e-5)
+
+
+def test_the_adjoint_residual_of_a_wrong_adjoint():
+    problem = source()
+    data = noisy(problem)
+    u, _, q, z = perturbed(problem, 5)
+    candidate = fc.Candidate(u, q)
+    solved = kkt_residual(problem, data, candidate, weight=0.1)
+    assert solved.adjoint.value < 1e-10
+    assert solved.state.value > 0.1
+    zero = kkt_residual(problem, data, candidate, weight=0.1, adjoint=np.zeros(problem.basis.N))
+    given = kkt_residual(problem, data, candidate, weight=0.1, adjoint=z)
+    # In the energy norm a functional is as large as its Riesz representative.
+    A = problem.operator[problem.free][:, problem.free]
+    pull = (problem.sensors.matrix.T @ ((problem.observe(u) - data.values) / np.linspace(0.5, 2.0, 9)))[problem.free]
+    riesz = Factorization(A, definite=True).solve(pull)
+    assert zero.adjoint.value == pytest.approx(np.sqrt(riesz @ (A @ riesz)), rel=1e-9)
+    moved = riesz + z[problem.free]
+    assert given.adjoint.value == pytest.approx(np.sqrt(moved @ (A @ moved)), rel=1e-9)
+    assert given.state == zero.state == solved.state
+
+
+def test_missed_boundary_values_count():
+    problem = source()
+    data = noisy(problem)
+    exact = fc.Candidate.from_coefficients(problem, [0.1, 0.2, -0.1, 0.3])
+    u = exact.state + np.random.default_rng(6).standard_normal(problem.basis.N)
+    found = kkt_residual(problem, data, fc.Candidate(u, exact.parameter), weight=0.1)
+    error = u - exact.state
+    assert (found.state.side, found.total.side) == ("estimate", "estimate")
+    assert found.state.value == pytest.approx(np.sqrt(error @ (problem.operator @ error)), rel=1e-9)
+
+
+def test_a_parameter_outside_the_class_is_projected():
+    problem = source()
+    data = noisy(problem)
+    q = np.random.default_rng(7).standard_normal(problem.basis.N)
+    inside = problem.parameters.field(problem.parameters.project(q)[0])
+    u = problem.boundary.values
+    first, second = (kkt_residual(problem, data, fc.Candidate(u, p), weight=0.1) for p in (q, inside))
+    assert first.total.value == pytest.approx(second.total.value, rel=1e-10)
+
+
+def test_what_has_no_such_conditions():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    space, sensors = fc.SineSpace(basis, 2), fc.PointSensors(basis, [[0.3, 0.4]])
+    heat = fc.HeatInitial(basis, parameters=space, sensors=sensors, times=0.1, steps=3)
+    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
+    for problem, m in ((heat, 1), (image, 6)):
+        candidate = fc.Candidate.from_coefficients(problem, [1.0, 0.0])
+        data = fc.Data(np.zeros(m), 0.0)
+        with pytest.raises(fc.UncertifiedError, match="use reduced_gradient_norm"):
+            kkt_residual(problem, data, candidate, weight=0.1)
+        free = reduced_gradient_norm(problem, data, candidate.parameter, weight=0.1)
+        assert 0.0 < reduced_gradient_norm(problem, data, candidate.parameter, weight=0.1, bounds=(-0.1, 1.2)) <= free
+    problem = transport()
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, 0.0, 0.0])
+    with pytest.raises(fc.UncertifiedError, match="norm='h1'"):
+        kkt_residual(problem, fc.Data([0.0, 0.0], 0.0), candidate, weight=0.1)
+
+
+def test_wrong_adjoints():
+    problem = source()
+    candidate = fc.Candidate.from_coefficients(problem, np.zeros(4))
+    with pytest.raises(fc.InputError, match="adjoint is not zero at the prescribed dofs"):
+        kkt_residual(problem, noisy(problem), candidate, weight=0.1, adjoint=np.ones(problem.basis.N))
+    with pytest.raises(fc.InputError, match="adjoint has shape"):
+        kkt_residual(problem, noisy(problem), candidate, weight=0.1, adjoint=np.ones(3))
+    with pytest.raises(fc.InputError, match=r"weight is -1\.0"):
+        kkt_residual(problem, noisy(problem), candidate, weight=-1.0)
