@@ -37,9 +37,10 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     Returns
     -------
     Bound
-        ``"upper"`` if g is a polynomial (of degree 8 or less) along each edge and all integrals are exact: coefficients
-        that are polynomials on elements, or exponentials of polynomials that do not vary too much on them. Else
-        ``"estimate"``, and the source says why. For forms of the user's own the energy is that of the assembled matrix.
+        ``"upper"`` if g is a polynomial of degree 8 or less along each edge (to 1e-11) and all integrals are exact, or
+        their errors known: coefficients that are polynomials on elements, or exponentials of polynomials that do not
+        vary too much on them. Else ``"estimate"``, and the source says why. For forms of the user's own the energy is
+        that of the assembled matrix.
 
     Raises
     ------

@@ -79,7 +79,7 @@ class StateNorm:
     def square(self, v: Array) -> tuple[float, list[str]]:
         """An upper bound of ``‖v‖_V²`` of a finite-element function, and why it is none (nothing: it is one)."""
         if self.diffusion is None or self.reaction is None:
-            return float(v @ (self.matrix @ v)), []
+            return self._matrix_square(v), []
         sampler, p = self._sampler, degree(self.basis)
         slopes = sampler.gradients(self.basis, v)
         # On quadrilaterals the gradient is adj(J)' (reference gradient) / det(J), degree p + 1 in each variable over 1.
@@ -98,6 +98,12 @@ class StateNorm:
             if not edges.polynomial(alpha)[1]:
                 doubts.append(f"the Robin coefficient on {part.name!r} is not a polynomial along edges")
         return float(total), doubts
+
+    def _matrix_square(self, v: Array) -> float:
+        square, size = float(v @ (self.matrix @ v)), float(np.abs(v) @ (abs(self.matrix) @ np.abs(v)))
+        if square < -1e-12 * size:
+            raise UncertifiedError("the operator is definite only on the free dofs: no energy norm; use norm='h1'")
+        return max(square, 0.0) + 1e-14 * size
 
     def _stretch(self, field: Given | Field, shape: int, rational: bool) -> tuple[Array, list[str]]:
         """Factors on the elements by which quadrature may miss ``int field N`` (or ``int field N / det J``), N >= 0.
