@@ -155,8 +155,13 @@ def kkt_residual(
     number(weight, "weight", least=0.0)
     check_candidate(problem, candidate)
     problem.check_data(data)
-    u = np.asarray(candidate.state, dtype=float)
     c, _ = problem.parameters.project(candidate.parameter)
+    return _kkt(problem, data, np.asarray(candidate.state, dtype=float), c, weight, adjoint, bounds, norm)
+
+
+def _kkt(
+    problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str
+) -> KKT:
     q = problem.parameters.field(c)
     space = state_norm(problem, norm, state=u, parameter=q)
     A_u, A_q = _derivatives(problem, u, q)
