@@ -1,1 +1,7 @@
 """Studies: whole experiments built from the rooms before, with results that know nothing of how they are drawn."""
+
+from .level import Case
+from .refinement import refinement_study
+from .study import Level, Study
+
+__all__ = ["Case", "Level", "Study", "refinement_study"]

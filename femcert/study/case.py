@@ -1,0 +1,270 @@
+"""Case files: a problem and its study in TOML.
+
+.. code-block:: toml
+
+    [mesh]
+    file = "l_shape.msh"            # relative to this file; anything that load_mesh reads
+
+    [problem]
+    kind = "elliptic-source"        # -div(a grad u) + c u = q
+    conductivity = 1.0              # a number, or a table: { inclusion = 5.0, background = 1.0 }
+    reaction = 0.0
+    source = 1.0                    # q; a number or a table, too
+    degree = 1                      # of the state: 1 or 2
+
+    [boundary.dirichlet]            # without it: zero wherever no other condition is named
+    outer = 0.0
+    [boundary.neumann]
+    holes = 0.5
+    [boundary.robin]
+    rim = [1.0, 0.0]                # alpha and g of a du/dn + alpha u = g
+
+    [study]
+    levels = 8
+    adaptive = true
+    theta = 0.5
+    tolerance = 1e-3
+    most_dofs = 100000
+    norm = "energy"
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from skfem import (
+    Basis,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    Mesh,
+)
+from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+
+from ..errors import InputError
+from ..problem import EllipticSource, RegionSensors, RegionSpace, load_mesh
+from ..problem.checks import count, number
+from ..problem.mesh import boundary_facets, region_elements
+from .level import Case
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KINDS = ("elliptic-source",)
+_ELEMENTS = {
+    MeshLine1: (ElementLineP1, ElementLineP2),
+    MeshTri1: (ElementTriP1, ElementTriP2),
+    MeshQuad1: (ElementQuad1, ElementQuad2),
+}
+_SECTIONS = ("mesh", "problem", "boundary", "study")
+_PROBLEM = ("kind", "conductivity", "reaction", "source", "degree")
+_BOUNDARY = ("dirichlet", "neumann", "robin")
+_STUDY = ("levels", "adaptive", "theta", "tolerance", "most_dofs", "norm")
+
+Value = float | dict[str, float]
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """A case file that was read and checked.
+
+    Attributes
+    ----------
+    mesh
+        The first mesh.
+    conductivity, reaction, source
+        Numbers, or tables by subdomain.
+    degree
+        Of the state.
+    dirichlet, neumann, robin
+        Boundary conditions as the problem takes them.
+    study
+        Options of `refinement_study`.
+    """
+
+    mesh: Mesh
+    conductivity: Value
+    reaction: Value
+    source: Value
+    degree: int
+    dirichlet: Value | None
+    neumann: dict[str, float]
+    robin: dict[str, tuple[float, float]]
+    study: dict[str, Any]
+
+    def build(self, mesh: Mesh | None = None) -> Case:
+        """The case on a mesh: the Galerkin state of the source, which is represented exactly."""
+        mesh = self.mesh if mesh is None else mesh
+        basis = Basis(mesh, _ELEMENTS[type(mesh)][self.degree - 1]())
+        whole = np.arange(mesh.nelements)
+        table = self.source if isinstance(self.source, dict) else {"": self.source}
+        space = RegionSpace(basis, list(table) if isinstance(self.source, dict) else [whole])
+        problem = EllipticSource(
+            basis,
+            parameters=space,
+            # A problem has sensors; the bounds do not look at them.
+            sensors=RegionSensors(basis, [whole]),
+            conductivity=self.conductivity,
+            reaction=self.reaction,
+            dirichlet=self.dirichlet,
+            neumann=self.neumann or None,
+            robin=self.robin or None,
+        )
+        return Case(problem, parameter=space.field(list(table.values())))
+
+
+def read_case(path: str | Path) -> CaseFile:
+    """Read and check a case file.
+
+    Raises
+    ------
+    InputError
+        The file or its mesh is missing or damaged, or a key is missing, unknown or of the wrong type; the message names
+        file and key.
+    """
+    if not isinstance(path, (str, Path)):
+        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+    path = Path(path)
+    try:
+        return _checked(_parsed(path), path.parent)
+    except InputError as error:
+        raise InputError(f"case file '{path}': {error}") from None
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid TOML: {error}") from None
+
+
+def _checked(record: dict[str, Any], folder: Path) -> CaseFile:
+    _known(record, _SECTIONS, "")
+    sections = {name: _table(record.get(name, {}), name) for name in _SECTIONS}
+    _known(sections["mesh"], ("file",), "mesh")
+    problem, boundary = sections["problem"], sections["boundary"]
+    _known(problem, _PROBLEM, "problem")
+    _known(boundary, _BOUNDARY, "boundary")
+    kind = _required(problem, "kind", "problem")
+    if kind not in KINDS:
+        raise InputError(f"problem.kind is {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
+    degree = problem.get("degree", 1)
+    if isinstance(degree, bool) or degree not in (1, 2):
+        raise InputError(f"problem.degree is {degree!r}; expected 1 or 2")
+    source = _required(problem, "source", "problem")
+    study = _study(sections["study"])
+    mesh = load_mesh(folder / _text(_required(sections["mesh"], "file", "mesh"), "mesh.file"))
+    dirichlet = boundary.get("dirichlet")
+    if isinstance(dirichlet, Mapping):
+        dirichlet = _conditions(dirichlet, mesh, "dirichlet")
+    elif dirichlet is not None:
+        dirichlet = number(dirichlet, "boundary.dirichlet")
+    robin = _table(boundary.get("robin", {}), "boundary.robin")
+    return CaseFile(
+        mesh=mesh,
+        conductivity=_value(problem.get("conductivity", 1.0), mesh, "problem.conductivity"),
+        reaction=_value(problem.get("reaction", 0.0), mesh, "problem.reaction"),
+        source=_value(source, mesh, "problem.source"),
+        degree=degree,
+        dirichlet=dirichlet,
+        neumann=_conditions(_table(boundary.get("neumann", {}), "boundary.neumann"), mesh, "neumann"),
+        robin={name: _pair(pair, mesh, name) for name, pair in robin.items()},
+        study=study,
+    )
+
+
+def _study(section: Mapping[str, Any]) -> dict[str, Any]:
+    _known(section, _STUDY, "study")
+    checks = {
+        "levels": lambda value: count(value, "study.levels"),
+        "adaptive": lambda value: _switch(value, "study.adaptive"),
+        "theta": lambda value: number(value, "study.theta", above=0.0),
+        "tolerance": lambda value: number(value, "study.tolerance", least=0.0),
+        "most_dofs": lambda value: count(value, "study.most_dofs"),
+        "norm": lambda value: _text(value, "study.norm"),
+    }
+    return {name: checks[name](value) for name, value in section.items()}
+
+
+def _known(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
+    for name in table:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            key = f"{where}.{name}" if where else name
+            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{hint}")
+
+
+def _required(table: Mapping[str, Any], name: str, where: str) -> Any:
+    if name not in table:
+        raise InputError(f"{where}.{name} is missing")
+    return table[name]
+
+
+def _table(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is {value!r}; expected a table")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r}; expected a text")
+    return value
+
+
+def _switch(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; expected true or false")
+    return value
+
+
+def _value(value: Any, mesh: Mesh, name: str) -> Value:
+    """A number, or numbers on subdomains that cover the mesh."""
+    if not isinstance(value, Mapping):
+        return number(value, name)
+    covered = np.zeros(mesh.nelements, dtype=int)
+    for region in value:
+        try:
+            covered[region_elements(mesh, region)] += 1
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from None
+    if covered.max(initial=0) > 1 or not covered.all():
+        missing = np.count_nonzero(covered == 0)
+        came = f"leaves out {missing} of {mesh.nelements} elements" if missing else "has subdomains that overlap"
+        raise InputError(f"{name} {came}; expected subdomains that cover the mesh once")
+    return {region: number(v, f"{name}.{region}") for region, v in value.items()}
+
+
+def _conditions(table: Mapping[str, Any], mesh: Mesh, kind: str) -> dict[str, float]:
+    return {name: number(value, _boundary(mesh, name, kind)) for name, value in table.items()}
+
+
+def _pair(pair: Any, mesh: Mesh, name: str) -> tuple[float, float]:
+    key = _boundary(mesh, name, "robin")
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise InputError(f"{key} is {pair!r}; expected a pair [alpha, g]")
+    return number(pair[0], f"{key}[0]", least=0.0), number(pair[1], f"{key}[1]")
+
+
+def _boundary(mesh: Mesh, name: str, kind: str) -> str:
+    """The key of a boundary condition, once its boundary was found in the mesh."""
+    key = f"boundary.{kind}.{name}"
+    try:
+        boundary_facets(mesh, name)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from None
+    return key

@@ -1,0 +1,188 @@
+"""A refinement study: the bounds, the radii and the decision of one problem on a sequence of meshes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from skfem import Mesh
+
+from ..errors import FemcertError, InputError
+from ..problem.checks import count, number
+from ..problem.lagrange import same_mesh
+from ..problem.refine import check_adaptive, doerfler, refined
+from .level import Case, Findings, evaluated
+from .study import Level, Study
+
+
+def refinement_study(
+    build: Callable[..., Any],
+    *,
+    levels: int | Sequence[Any] = 5,
+    adaptive: bool = False,
+    mesh: Mesh | None = None,
+    theta: float = 0.5,
+    tolerance: float | None = None,
+    most_dofs: int | None = None,
+    method: str = "equilibrated",
+    norm: str = "energy",
+    progress: Callable[[Level], Any] | None = None,
+) -> Study:
+    """Solve, bound and decide on finer and finer meshes.
+
+    Parameters
+    ----------
+    build
+        ``build(mesh)`` returns the `Case` on a mesh, or a pair ``(problem, candidate)``.
+    levels
+        How many meshes at most. Or a sequence of things (numbers, meshes): `build` is then called with each of them.
+    adaptive
+        Refine only the elements that `doerfler` marks by their share of the upper bound; else all of them.
+    mesh
+        The first one. Without it ``build()`` must work and bring its own.
+    theta
+        The fraction of Dörfler's marking, in (0, 1].
+    tolerance
+        Stop once the upper bound is at most this.
+    most_dofs
+        Stop before a level with more dofs of the state.
+    method, norm
+        Passed to `femcert.residual.dual_norm`.
+    progress
+        Called with each finished `Level`.
+
+    Raises
+    ------
+    InputError, SolveError, UncertifiedError
+        A level could not be built, solved or bounded; the message begins with its number. Where only the stability
+        constant is infinite, it and the radii are left out instead.
+    """
+    plan = _Plan(
+        levels=_checked_levels(build, levels, adaptive, mesh),
+        adaptive=adaptive,
+        theta=number(theta, "theta", above=0.0),
+        tolerance=-1.0 if tolerance is None else number(tolerance, "tolerance", least=0.0),
+        most_dofs=np.inf if most_dofs is None else count(most_dofs, "most_dofs"),
+        method=method,
+        norm=norm,
+    )
+    if plan.theta > 1.0:
+        raise InputError(f"theta is {plan.theta}; expected at most 1")
+    results: list[tuple[Mesh, Findings]] = []
+    stopped = _run(plan, build, mesh, results, progress)
+    return Study(
+        rows=tuple(found.level for _, found in results),
+        stopped=stopped,
+        adaptive=adaptive,
+        theta=plan.theta,
+        method=method,
+        norm=norm,
+        meshes=tuple(mesh for mesh, _ in results),
+        indicators=tuple(found.indicators for _, found in results),
+        selections=tuple(found.selection for _, found in results),
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Checked options: `levels` is a number of levels, or what to build them from."""
+
+    levels: int | list[Any]
+    adaptive: bool
+    theta: float
+    tolerance: float
+    most_dofs: float
+    method: str
+    norm: str
+
+
+def _checked_levels(build: Any, levels: Any, adaptive: Any, mesh: Any) -> int | list[Any]:
+    if not callable(build):
+        raise InputError(f"build is a {type(build).__name__}; expected a function of a mesh that returns a Case")
+    if not isinstance(adaptive, (bool, np.bool_)):
+        raise InputError(f"adaptive is {adaptive!r}; expected True or False")
+    if isinstance(levels, (list, tuple, range, np.ndarray)):
+        if adaptive or mesh is not None:
+            raise InputError("levels is a sequence to build from; expected no mesh= and no adaptive=, or a number")
+        if not len(levels):
+            raise InputError("levels is empty; expected at least one level")
+        return list(levels)
+    if mesh is None and not _works_without_argument(build):
+        raise InputError("build needs a mesh; expected mesh=, the first one, or a build with a default mesh")
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise InputError(f"mesh is a {type(mesh).__name__}; expected a scikit-fem mesh")
+    return count(levels, "levels")
+
+
+def _works_without_argument(build: Any) -> bool:
+    try:
+        inspect.signature(build).bind()
+    except TypeError:
+        return False
+    except ValueError:  # code without a signature
+        return True
+    return True
+
+
+def _run(plan: _Plan, build: Any, first: Mesh | None, results: list[tuple[Mesh, Findings]], progress: Any) -> str:
+    """Fill `results`, and return why it ended."""
+    total = plan.levels if isinstance(plan.levels, int) else len(plan.levels)
+    thing: Any = first
+    for current in range(1, total + 1):
+        start = perf_counter()
+        if not isinstance(plan.levels, int):
+            thing = plan.levels[current - 1]
+        with _about_level(current):
+            case = _built(build, thing)
+            basis = case.problem.basis
+            if plan.adaptive:
+                check_adaptive(basis.mesh)
+            if plan.most_dofs < basis.N:
+                if current == 1:
+                    raise InputError(f"it already has {basis.N} dofs; most_dofs is {plan.most_dofs:g}")
+                return "dofs"
+            found = evaluated(case, level=current, method=plan.method, norm=plan.norm)
+        found = replace(found, level=replace(found.level, seconds=perf_counter() - start))
+        results.append((basis.mesh, found))
+        if progress is not None:
+            progress(found.level)
+        if found.level.upper <= plan.tolerance or not found.indicators.any():
+            return "tolerance"
+        if current < total and isinstance(plan.levels, int):
+            with _about_level(current):
+                thing = refined(basis.mesh, doerfler(found.indicators, plan.theta) if plan.adaptive else None)
+            if _dofs(thing, basis.elem) > plan.most_dofs:
+                return "dofs"
+    return "levels"
+
+
+@contextmanager
+def _about_level(current: int) -> Iterator[None]:
+    try:
+        yield
+    except FemcertError as error:
+        raise type(error)(f"level {current}: {error}") from error
+
+
+def _built(build: Any, thing: Any) -> Case:
+    case = build() if thing is None else build(thing)
+    if isinstance(case, tuple) and len(case) == 2:
+        case = Case(case[0], candidate=case[1])
+    if not isinstance(case, Case):
+        raise InputError(f"build returned a {type(case).__name__}; expected a Case or a pair (problem, candidate)")
+    if isinstance(thing, Mesh) and not same_mesh(thing, case.problem.basis.mesh):
+        raise InputError("build returned a problem on another mesh than the one it was given")
+    return case
+
+
+def _dofs(mesh: Mesh, element: Any) -> int:
+    """Dofs of a scalar element on a mesh, without making the basis."""
+    facets = mesh.facets.shape[1] if element.facet_dofs else 0
+    return int(
+        element.nodal_dofs * mesh.p.shape[1] + element.facet_dofs * facets + element.interior_dofs * mesh.nelements
+    )
