@@ -41,10 +41,11 @@ from .problem import (
     Tomography,
     load_mesh,
 )
-from .report import plot_selection
+from .report import plot_selection, plot_study, write_report
 from .residual import reduced_gradient_norm
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, stability
+from .study import Case, Study, refinement_study
 
 __version__ = version("femcert")
 
@@ -53,6 +54,7 @@ __all__ = [
     "Bound",
     "BoundarySensors",
     "Candidate",
+    "Case",
     "Certificate",
     "CoarseSpace",
     "CosineSpace",
@@ -81,6 +83,7 @@ __all__ = [
     "Stability",
     "StochasticRadius",
     "StoppingRule",
+    "Study",
     "Tikhonov",
     "Tomography",
     "UncertifiedError",
@@ -88,6 +91,9 @@ __all__ = [
     "load_mesh",
     "no_harm",
     "plot_selection",
+    "plot_study",
     "reduced_gradient_norm",
+    "refinement_study",
     "stability",
+    "write_report",
 ]

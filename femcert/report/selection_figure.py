@@ -76,6 +76,13 @@ def radius_parts(certificate: Certificate, weights: dict[str, float]) -> dict[st
     return {**parts, "other": radius - sum(parts.values())}
 
 
+def radii_figure(selection: Selection) -> Any:
+    """The two radii alone, part by part."""
+    figure, axes = style.axes_of(7.2, 2.6)
+    _bars(axes, selection)
+    return figure
+
+
 def _fields(
     selection: Selection, problem: Problem, truth: Any, baseline: Candidate | None, learned: Candidate | None
 ) -> list[tuple[str, Array, dict[str, Any]]]:

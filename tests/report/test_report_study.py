@@ -1,0 +1,207 @@
+"""Pictures and pages of studies and selections."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from skfem import MeshLine, MeshQuad, MeshTri
+
+import femcert as fc
+from femcert.problem.refine import refined
+from femcert.report import plot_meshes, plot_study, write_report
+from femcert.report.study import holds, study_page
+from femcert.report.study_figure import _spread, reference_slope, study_figure
+from femcert.study import Level, Study
+from femcert.study.study import COLUMNS
+
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.text = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def words(source):
+    content = Page()
+    content.feed(source)
+    content.close()
+    assert content.open == []
+    assert all(address.startswith("data:image/png;base64,") for address in content.addresses)
+    bare = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", source)
+    assert not re.search(r"https?://|@import|url\(|<script|<link", bare)
+    assert "prefers-color-scheme: dark" in source
+    return " ".join(" ".join(content.text).split()), len(content.addresses)
+
+
+def study(mesh, levels=5, **columns):
+    """A study of made-up numbers: pages and pictures do not care where they come from."""
+    meshes = [mesh]
+    for _ in range(levels - 1):
+        meshes.append(refined(meshes[-1]))
+    rows = []
+    for i, m in enumerate(meshes):
+        n = m.p.shape[1]
+        more = {name: function(i, n) for name, function in columns.items()}
+        rows.append(Level(level=i + 1, elements=m.nelements, dofs=n, h=0.5**i, seconds=0.1, **{
+            "lower": 0.8 * n**-0.5, "upper": 1.1 * n**-0.5, **more,
+        }))  # fmt: skip
+    rng = np.random.default_rng(0)
+    shares = tuple(row.upper * rng.uniform(0.1, 1.0, row.elements) / np.sqrt(row.elements) for row in rows)
+    return Study(
+        tuple(rows), "levels", False, 0.5, "equilibrated", "energy", tuple(meshes), shares, (None,) * levels
+    )
+
+
+def truth(_, n):
+    return n**-0.5
+
+
+@pytest.fixture(scope="module")
+def full():
+    return study(
+        MeshTri.init_lshaped(), truth=truth, C_stab=lambda i, n: 12.0, radius_baseline=lambda i, n: 0.2,
+        radius_learned=lambda i, n: 0.3 / (i + 1), decision=lambda i, n: "accept" if i else "reject",
+    )  # fmt: skip
+
+
+STUDIES = {
+    "triangles": study(MeshTri.init_lshaped()),
+    "lines": study(MeshLine(np.linspace(0.0, 1.0, 4)), 8),
+    "quadrilaterals": study(MeshQuad(), 3),
+    "one level": study(MeshTri(), 1, truth=truth),
+    "two levels": study(MeshTri(), 2),
+    "exact": study(MeshTri(), 2, lower=lambda *_: 0.0, upper=lambda *_: 0.0, truth=lambda *_: 0.0),
+    "growing": study(MeshTri(), 3, upper=lambda i, n: 2.0 * n),
+    "baseline only": study(MeshTri(), 3, radius_baseline=lambda i, n: 10.0**-i),
+}
+
+
+def check_picture(path):
+    image = imread(path)[:, :, :3]
+    assert image.shape[0] >= 400
+    assert image.shape[1] >= 600
+    inked = np.mean(np.any(image[::5, ::5] < 0.98, axis=2))
+    assert 0.01 < inked < 0.9
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_pictures_and_page_of_any_study(name, tmp_path):
+    assert plot_study(STUDIES[name], tmp_path / "new" / "study.png") == tmp_path / "new" / "study.png"
+    check_picture(tmp_path / "new/study.png")
+    check_picture(plot_meshes(STUDIES[name], str(tmp_path / "meshes.png")))
+    path = write_report(STUDIES[name], tmp_path / "report.html")
+    text, pictures = words(path.read_text(encoding="utf-8"))
+    assert pictures == 2
+    assert "Refinement study" in text
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["meshes.png", "new", "report.html"]
+
+
+def test_the_picture_shows_slopes_and_panels(full):
+    figure = study_figure(full)
+    axes = [axes for part in figure.subfigs for axes in part.axes]
+    labels = [text.get_text() for text in axes[0].get_legend().get_texts()]
+    assert labels == [f"{name}, slope -0.50" for name in ("upper bound", "truth", "lower bound")]
+    assert [a.get_title(loc="left") for a in axes[1:]] == ["Effectivity", "Radii"]
+    assert "-1/2" in [text.get_text() for text in axes[0].texts]
+    assert axes[0].get_xscale() == axes[0].get_yscale() == "log"
+
+
+def test_the_page_tells_the_numbers(full):
+    text, _ = words(study_page(full))
+    assert "The truth lies between the bounds on every level" in text
+    assert "accepted on 4 of 5 levels" in text
+    for cells in full.cells():
+        assert " ".join(cells) in text
+
+
+def test_a_truth_outside_the_bounds_is_shouted():
+    wrong = study(MeshTri(), 3, truth=lambda i, n: 2.0 if i == 1 else n**-0.5)
+    text, _ = words(study_page(wrong))
+    assert "The truth is not between the bounds" in text
+    assert "On level 2." in text
+    assert [holds(row) for row in wrong.rows] == [True, False, True]
+
+
+def test_estimates_are_not_called_bounds():
+    guess = study(MeshTri(), 2, estimates=lambda *_: ("upper", "lower"))
+    text, _ = words(study_page(guess))
+    assert "an estimate, not a bound" in text
+    assert "~" in text
+
+
+@pytest.mark.parametrize(("stopped", "word"), [("tolerance", "reached the tolerance"), ("dofs", "more dofs")])
+def test_why_it_ended(full, stopped, word):
+    text, _ = words(study_page(replace(full, stopped=stopped, adaptive=True)))
+    assert word in text
+    assert "Dörfler" in text
+
+
+def test_reference_slopes():
+    assert reference_slope(-0.48) == (-0.5, "-1/2")
+    assert reference_slope(-1.05) == (-1.0, "-1")
+    assert reference_slope(-0.75) == (-0.75, "-0.75")
+    assert _spread(1, 6) == [0]
+    assert _spread(20, 6)[0] == 0
+    assert _spread(20, 6)[-1] == 19
+    assert len(_spread(20, 6)) == 6
+
+
+@pytest.mark.parametrize("draw", [plot_study, plot_meshes, write_report])
+def test_only_studies(draw, tmp_path):
+    with pytest.raises(fc.InputError, match="is a dict; expected"):
+        draw({}, tmp_path / "file")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("learned", ["good", "bad", "missing"])
+def test_a_page_of_a_selection(learned, tmp_path):
+    from skfem import Basis, ElementLineP1
+
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 6))
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+    data = problem.simulate(problem.parameters.field([1.0, -0.5, 0.25]), noise=0.02)
+    coefficients = {"good": [1.0, -0.5, 0.25], "bad": [9.0, 9.0, 9.0], "missing": [1.0]}[learned]
+    selection = fc.no_harm(
+        problem, data, baseline=fc.Tikhonov(weight=1e-2), rule=fc.ResidualRadius(),
+        learned=lambda problem, data: fc.Candidate.from_coefficients(problem, coefficients),
+    )  # fmt: skip
+    source = write_report(selection, tmp_path / "selection.html").read_text(encoding="utf-8")
+    text, pictures = words(source)
+    assert pictures == 1
+    assert ("accepted" in text) == selection.accepted
+    assert selection.reason[1:] in text
+    for row in selection.rows():
+        assert " ".join(row) in text
+
+
+def test_texts_are_escaped(tmp_path):
+    selection = fc.Selection(
+        accepted=False, reason="<b>bold</b> & more", state=None, parameter=np.zeros(1), baseline=None, learned=None,
+        rule={}, tolerance=0.0, versions={"femcert": "0"},
+    )  # fmt: skip
+    source = write_report(selection, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in source
+    assert words(source)[1] == 0
+
+
+def test_each_column_has_a_heading():
+    from femcert.report.study import HEADINGS
+
+    assert set(HEADINGS) == set(COLUMNS) - {"estimates"}
