@@ -1,4 +1,4 @@
-"""The command line: ``femcert validate`` and its siblings.
+"""The command line: ``femcert validate``, ``femcert refine`` and their siblings.
 
 Exit code 0 on success, 1 if a check failed, 2 on bad input or files that cannot be written, 130 and 143 if it was
 interrupted or terminated (one line on stderr, no traceback).
@@ -83,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_validate(commands)
+    _add_refine(commands)
     return parser
 
 
@@ -114,6 +115,31 @@ def _add_validate(commands: Any) -> None:
     command.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)} (all)")
     command.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     command.set_defaults(run=_validate)
+
+
+def _add_refine(commands: Any) -> None:
+    command = commands.add_parser(
+        "refine",
+        help="bound the residual of a case on finer and finer meshes",
+        description="Solve the problem of a case file on a sequence of meshes and write study.csv, study.png and "
+        "report.html: dofs, bounds and fitted rates.",
+    )
+    command.add_argument("case", type=Path, metavar="CASE.toml", help="the case file")
+    command.add_argument("--levels", type=_whole, metavar="N", help="how many meshes at most (as in the file, or 5)")
+    command.add_argument("--adaptive", action="store_true", help="refine only where the residual is large")
+    command.add_argument("--out", type=_directory, default=Path("study"), metavar="DIR", help="where to write (study)")
+    command.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    command.set_defaults(run=_refine)
+
+
+def _whole(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, came {text!r}")
+    return value
 
 
 def _directory(text: str) -> Path:
@@ -148,6 +174,37 @@ def _validate(options: argparse.Namespace) -> int:
         passed = len(result.checks) - len(result.failures)
         print(f"{passed} of {len(result.checks)} checks passed; report: {options.out / 'report.html'}")
     return SUCCESS if result.passed else FAILED_CHECK
+
+
+def _refine(options: argparse.Namespace) -> int:
+    from .report import plot_study, write_report
+    from .report.files import check_free, draft_directory, publish
+    from .study import Level, refinement_study
+    from .study.case import read_case
+
+    files = ("study.csv", "study.png", "report.html")
+    case = read_case(options.case)
+    settings = {"levels": 5, **case.study}
+    if options.levels is not None:
+        settings["levels"] = options.levels
+    if options.adaptive:
+        settings["adaptive"] = True
+    with _progress(settings["levels"] + 1, options.quiet) as bar, draft_directory(options.out) as draft:
+        check_free(options.out, files)
+
+        def finished(level: Level) -> None:
+            bar.set_description_str(f"level {level.level}: {level.dofs:,} dofs")
+            bar.update()
+
+        study = refinement_study(case.build, mesh=case.mesh, progress=finished, **settings)
+        study.save(draft / files[0])
+        plot_study(study, draft / files[1])
+        write_report(study, draft / files[2])
+        publish(draft, options.out, owned=files, last=files[2])
+    if not options.quiet:
+        print(study.table())
+        print(f"report: {options.out / files[2]}")
+    return SUCCESS
 
 
 def _progress(total: int, quiet: bool) -> Any:
