@@ -1,0 +1,396 @@
+"""Refinement studies: what a row holds, the rates, when they stop, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
+
+import femcert as fc
+from femcert.problem.mesh import load_mesh
+from femcert.study import Case, refinement_study
+from femcert.study.study import COLUMNS, fitted_slope
+
+MESHES = Path(__file__).parents[2] / "meshes"
+# Energy of the solution of -Laplace u = 1, u = 0 on the boundary: ∫ u.
+ENERGY = {"square": 0.0351442537, "l-shape": 0.2140758036}
+LINE = MeshLine(np.linspace(0.0, 1.0, 5))
+
+
+def poisson(mesh, element, **options):
+    basis = Basis(mesh, element)
+    sensors = fc.RegionSensors(basis, [np.arange(mesh.nelements)])
+    space = fc.RegionSpace(basis, [np.arange(mesh.nelements)])
+    return fc.EllipticSource(basis, parameters=space, sensors=sensors, **options)
+
+
+def on_line(mesh=LINE):
+    """-u'' = 1: the error of the P1 solution is known element by element, ``sum h^3 / 12``."""
+    problem = poisson(mesh, ElementLineP1())
+    h = np.diff(mesh.p[0])
+    return Case(problem, parameter=np.ones(mesh.nelements), truth=float(np.sqrt(np.sum(h**3) / 12.0)))
+
+
+def in_plane(energy, element=ElementTriP1):
+    def build(mesh):
+        problem = poisson(mesh, element())
+
+        def truth(problem, candidate):
+            # Galerkin: the square of the error is the difference of the energies.
+            return np.sqrt(energy - candidate.state @ (problem.load @ candidate.parameter))
+
+        return Case(problem, parameter=np.ones(mesh.nelements), truth=truth)
+
+    return build
+
+
+def inverse(mesh=LINE, **options):
+    """A small inverse problem with a baseline and a learned candidate."""
+    basis = Basis(mesh, ElementLineP1())
+    space = fc.FunctionSpace(basis, [lambda x: np.sin(np.pi * x[0]), lambda x: np.sin(2 * np.pi * x[0])])
+    sensors = fc.PointSensors(basis, np.linspace(0.15, 0.85, 5))
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    data = problem.simulate(space.field([1.0, 0.5]), noise=0.01, seed=1)
+    given = {
+        "data": data,
+        "baseline": fc.Tikhonov(weight=1e-4),
+        "learned": lambda problem, data: fc.Candidate.from_coefficients(problem, [1.0, 0.5]),
+        "rule": fc.ResidualRadius(),
+    }
+    return Case(problem, **{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def line():
+    return refinement_study(on_line, levels=5)
+
+
+def test_a_uniform_study_on_the_line(line):
+    assert line.column("level") == [1, 2, 3, 4, 5]
+    assert line.column("elements") == [4, 8, 16, 32, 64]
+    assert line.column("dofs") == [5, 9, 17, 33, 65]
+    np.testing.assert_allclose(line.column("h"), 0.25 * 0.5 ** np.arange(5), rtol=1e-12)
+    assert line.stopped == "levels"
+    assert all(row.lower <= row.truth * (1 + 1e-9) for row in line.rows)
+    assert all(row.truth <= row.upper * (1 + 1e-9) for row in line.rows)
+    assert all(1.0 - 1e-9 <= row.effectivity < 1.5 for row in line.rows)
+    assert [mesh.nelements for mesh in line.meshes] == line.column("elements")
+    for row, indicators in zip(line.rows, line.indicators, strict=True):
+        assert indicators.shape == (row.elements,)
+        assert np.linalg.norm(indicators) == pytest.approx(row.upper, rel=0.2)
+    for name in ("upper", "lower", "truth"):
+        assert line.rates[name] == pytest.approx(-1.0, abs=0.05)
+
+
+def test_without_data_there_are_no_radii(line):
+    for name in ("C_stab", "radius_baseline", "radius_learned", "decision"):
+        assert line.column(name) == [None] * 5
+    assert line.selections == (None,) * 5
+
+
+def test_uniform_on_the_square():
+    mesh = MeshTri.init_sqsymmetric()
+    study = refinement_study(in_plane(ENERGY["square"]), mesh=mesh, levels=5)
+    assert study.rates["truth"] == pytest.approx(-0.5, abs=0.03)
+    assert study.rates["upper"] == pytest.approx(-0.5, abs=0.05)
+    assert all(row.lower <= row.truth <= row.upper for row in study.rows)
+    assert all(row.effectivity < 2.0 for row in study.rows)
+
+
+@pytest.mark.parametrize(("element", "rate"), [(ElementTriP1, -0.5), (ElementTriP2, -1.0)])
+def test_adaptive_refinement_restores_the_rate_on_the_l_shape(element, rate):
+    build, mesh = in_plane(ENERGY["l-shape"], element), MeshTri.init_lshaped().refined(1)
+    adaptive = refinement_study(build, mesh=mesh, levels=25, adaptive=True, most_dofs=4000)
+    uniform = refinement_study(build, mesh=mesh, levels=5)
+    # P2 begins a little faster than its rate.
+    for name in ("truth", "upper"):
+        assert 1.3 * rate < adaptive.rates[name] < 0.93 * rate
+    assert uniform.rates["upper"] > 0.9 * rate
+    assert all(row.lower <= row.truth <= row.upper for row in (*adaptive.rows, *uniform.rows))
+    # The smallest elements are at the inner corner.
+    fine = adaptive.meshes[-1]
+    smallest = np.argmin(np.ptp(fine.p[0, fine.t], axis=0))
+    assert np.linalg.norm(fine.p[:, fine.t[:, smallest]].mean(axis=1)) < 0.1
+
+
+def test_names_are_kept_through_an_adaptive_study():
+    def build(mesh):
+        problem = poisson(mesh, ElementTriP1(), dirichlet={"outer": 0.0}, neumann={"holes": 1.0})
+        return Case(problem, parameter=np.zeros(mesh.nelements))
+
+    study = refinement_study(build, mesh=load_mesh(MESHES / "plate_with_holes.msh"), levels=3, adaptive=True)
+    assert all(set(mesh.boundaries) == {"outer", "holes"} for mesh in study.meshes)
+    assert study.column("upper") == sorted(study.column("upper"), reverse=True)
+
+
+def test_radii_and_decisions():
+    study = refinement_study(inverse, levels=4)
+    assert all(row.C_stab > 0.0 and row.radius_baseline > 0.0 and row.radius_learned > 0.0 for row in study.rows)
+    for row, selection in zip(study.rows, study.selections, strict=True):
+        assert row.radius_baseline == selection.baseline.radius.value
+        assert row.radius_learned == selection.learned.radius.value
+        assert row.decision == ("accept" if selection.accepted else "reject")
+        assert row.C_stab == selection.baseline.stability.constant.value
+    assert "decision" in study.table()
+
+
+def test_a_baseline_alone():
+    study = refinement_study(lambda mesh=LINE: inverse(mesh, learned=None), levels=2)
+    assert all(row.radius_baseline is not None and row.radius_learned is None for row in study.rows)
+    assert study.column("decision") == [None, None]
+
+
+def test_a_stability_constant_alone():
+    def build(mesh=LINE):
+        case = inverse(mesh, baseline=None, learned=None, rule=None, parameter=1.0)
+        return case
+
+    study = refinement_study(build, levels=2)
+    assert all(row.C_stab > 0.0 and row.radius_baseline is None for row in study.rows)
+
+
+def test_an_infinite_stability_constant_leaves_its_cells_empty():
+    def build(mesh=LINE):
+        basis = Basis(mesh, ElementLineP1())
+        sensors = fc.PointSensors(basis, [0.3, 0.6])
+        problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors)
+        data = problem.simulate(np.ones(basis.N))
+        return Case(problem, data=data, baseline=fc.Tikhonov(weight=1e-3), rule=fc.ResidualRadius())
+
+    study = refinement_study(build, levels=2)
+    assert study.column("C_stab") == study.column("radius_baseline") == [None, None]
+    assert all(row.upper > 0.0 for row in study.rows)
+
+
+def test_what_is_an_estimate_is_marked():
+    def build(mesh=LINE):
+        basis = Basis(mesh, ElementLineP1())
+        space = fc.FunctionSpace(basis, [lambda x: np.ones_like(x[0]), lambda x: x[0]])
+        problem = fc.EllipticCoefficient(
+            basis, parameters=space, sensors=fc.PointSensors(basis, [0.2, 0.5, 0.8]), source=1.0
+        )
+        q = space.field([0.1, 0.2])
+        candidate = fc.Candidate(problem.solve(q), q, 0.0)
+        data = problem.simulate(q)
+        return Case(problem, data=data, baseline=candidate, rule=fc.ResidualRadius())
+
+    study = refinement_study(build, levels=2)
+    assert all({"C_stab", "radius_baseline"} <= set(row.estimates) for row in study.rows)
+    assert "~" in study.table()
+
+
+def test_a_pair_and_a_sequence_of_levels():
+    def build(count):
+        case = on_line(MeshLine(np.linspace(0.0, 1.0, count + 1)))
+        return case.problem, fc.Candidate(case.problem.solve(case.parameter), case.parameter)
+
+    study = refinement_study(build, levels=[3, 6, 12])
+    assert study.column("elements") == [3, 6, 12]
+    assert study.column("truth") == [None] * 3
+    meshes = [MeshLine(np.linspace(0.0, 1.0, count + 1)) for count in (4, 9)]
+    assert refinement_study(on_line, levels=meshes).column("elements") == [4, 9]
+
+
+def test_parameters_as_functions_and_numbers():
+    def build(mesh, parameter):
+        basis = Basis(mesh, ElementLineP1())
+        sensors = fc.PointSensors(basis, [0.5])
+        return Case(fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors), parameter=parameter)
+
+    by_number = refinement_study(lambda mesh: build(mesh, 2.0), mesh=LINE, levels=2)
+    by_function = refinement_study(lambda mesh: build(mesh, lambda x: 2.0 + 0.0 * x[0]), mesh=LINE, levels=2)
+    assert by_number.column("upper") == pytest.approx(by_function.column("upper"))
+
+
+def test_stops_by_tolerance(line):
+    limit = line.rows[2].upper * 1.01
+    study = refinement_study(on_line, levels=9, tolerance=limit)
+    assert study.stopped == "tolerance"
+    assert len(study.rows) == 3
+    assert study.rows[-1].upper <= limit < study.rows[-2].upper
+
+
+def test_stops_by_dofs():
+    study = refinement_study(on_line, levels=9, most_dofs=33)
+    assert study.stopped == "dofs"
+    assert study.column("dofs") == [5, 9, 17, 33]
+    built = []
+
+    def build(count):
+        built.append(count)
+        return on_line(MeshLine(np.linspace(0.0, 1.0, count + 1)))
+
+    assert refinement_study(build, levels=[4, 40, 80], most_dofs=30).stopped == "dofs"
+    assert built == [4, 40]
+    with pytest.raises(fc.InputError, match="level 1: it already has 5 dofs"):
+        refinement_study(on_line, most_dofs=4)
+
+
+@pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
+def test_a_level_with_too_many_dofs_is_not_even_built(element):
+    built = []
+
+    def build(mesh):
+        built.append(mesh)
+        return in_plane(ENERGY["square"], element)(mesh)
+
+    mesh = MeshTri.init_sqsymmetric()
+    first = refinement_study(build, mesh=mesh, levels=2).column("dofs")
+    built.clear()
+    study = refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1] - 1)
+    assert (study.stopped, len(built)) == ("dofs", 1)
+    assert refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1]).stopped == "levels"
+
+
+def test_an_exact_solution_needs_no_refinement():
+    def build(mesh=LINE):
+        problem = poisson(mesh, ElementLineP1())
+        return Case(problem, parameter=np.zeros(mesh.nelements), truth=0.0)
+
+    study = refinement_study(build, levels=4, adaptive=True, tolerance=1e-12)
+    assert (study.stopped, len(study.rows)) == ("tolerance", 1)
+    assert study.rows[0].effectivity is None
+    assert study.rates == {}
+
+
+def test_progress_sees_each_level():
+    seen = []
+    study = refinement_study(on_line, levels=3, progress=seen.append)
+    assert tuple(seen) == study.rows
+
+
+def test_quadrilaterals_are_refined_as_a_whole():
+    def build(mesh):
+        return Case(poisson(mesh, ElementQuad1()), parameter=np.ones(mesh.nelements))
+
+    with pytest.raises(fc.InputError, match=r"level 1: .*use triangles"):
+        refinement_study(build, mesh=MeshQuad().refined(2), adaptive=True)
+
+
+def test_errors_name_their_level():
+    calls = []
+
+    def build(mesh):
+        calls.append(mesh)
+        if len(calls) == 3:
+            raise fc.UncertifiedError("a constant is missing")
+        return on_line(mesh)
+
+    with pytest.raises(fc.UncertifiedError, match="level 3: a constant is missing"):
+        refinement_study(build, mesh=LINE)
+
+
+def test_a_baseline_that_cannot_be_certified_is_an_error():
+    rule = fc.OperationalRadius(pde=1.0, optimality=1.0)
+    candidate = fc.Candidate(np.zeros(5), np.zeros(5))  # reports no optimality
+    with pytest.raises(fc.UncertifiedError, match=r"level 1: .*optimality"):
+        refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule))
+    with pytest.raises(fc.UncertifiedError, match=r"level 1: .*optimality"):
+        refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule, learned=None))
+
+
+def bad_truth(mesh=LINE):
+    return replace(on_line(mesh), truth=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "word"),
+    [
+        (on_line, {"levels": 0}, "levels is 0"),
+        (on_line, {"levels": True}, "levels is True"),
+        (on_line, {"levels": []}, "empty"),
+        (on_line, {"levels": [LINE], "adaptive": True}, "sequence"),
+        (on_line, {"levels": [LINE], "mesh": LINE}, "sequence"),
+        (on_line, {"adaptive": "yes"}, "True or False"),
+        (on_line, {"theta": 0.0}, "theta"),
+        (on_line, {"theta": 1.5}, "at most 1"),
+        (on_line, {"tolerance": -1.0}, "tolerance"),
+        (on_line, {"most_dofs": 0}, "most_dofs"),
+        (on_line, {"mesh": "mesh"}, "scikit-fem mesh"),
+        (in_plane(1.0), {}, "build needs a mesh"),
+        ("build", {}, "expected a function"),
+        (lambda mesh=LINE: None, {}, "level 1: build returned a NoneType"),
+        (lambda mesh=LINE: on_line(LINE), {"levels": 2}, "level 2: .*another mesh"),
+        (bad_truth, {}, "level 1: truth"),
+        (on_line, {"method": "nonsense"}, "level 1: .*nonsense"),
+        (on_line, {"method": "enriched"}, "level 1: .*from both sides"),
+    ],
+)
+def test_refused(build, options, word):
+    with pytest.raises(fc.InputError, match=word):
+        refinement_study(build, **options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({"problem": None}, "problem is a NoneType"),
+        ({"baseline": None}, "without a baseline"),
+        ({"rule": None}, "a rule"),
+        ({"data": None}, "without data"),
+        ({"baseline": None, "learned": None}, "without a baseline to certify"),
+        ({"baseline": None, "learned": None, "rule": None}, "nothing to bound"),
+        ({"baseline": 3.0}, "baseline is a float"),
+    ],
+)
+def test_cases_that_do_not_fit_together(fields, word):
+    case = inverse()
+    with pytest.raises(fc.InputError, match=word):
+        replace(case, **fields)
+
+
+def test_the_table(line):
+    lines = line.table().splitlines()
+    assert lines[0].split() == ["level", "elements", "dofs", "h", "lower", "upper", "truth", "effectivity", "seconds"]
+    assert len(lines) == 1 + 5 + 2
+    assert len({len(text) for text in lines[:6]}) == 1
+    assert "upper -1.0" in lines[-2]
+    assert lines[-1] == "stopped by: levels"
+    assert str(line) == line.table()
+
+
+def test_csv_has_all_digits(line, tmp_path):
+    path = tmp_path / "new" / "study.csv"
+    line.save(path)
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert tuple(rows[0]) == COLUMNS
+    assert [float(row["upper"]) for row in rows] == line.column("upper")
+    assert [int(row["dofs"]) for row in rows] == line.column("dofs")
+    assert all(row["decision"] == row["C_stab"] == "" for row in rows)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_csv_refuses(line, tmp_path):
+    with pytest.raises(fc.InputError, match="is a directory"):
+        line.save(tmp_path)
+    with pytest.raises(fc.InputError, match="expected a file name"):
+        line.save(3)
+
+
+def test_a_study_is_frozen(line):
+    with pytest.raises(FrozenInstanceError):
+        line.stopped = "never"
+    with pytest.raises(ValueError, match="read-only"):
+        line.indicators[0][0] = 1.0
+    with pytest.raises(fc.InputError, match="expected one of level"):
+        line.column("uper")
+
+
+def test_rates_use_the_finer_half(line):
+    rows = [replace(row, upper=5.0 if row.level < 3 else row.dofs**-0.7) for row in line.rows]
+    assert replace(line, rows=tuple(rows)).rates["upper"] == pytest.approx(-0.7)
+    assert replace(line, rows=line.rows[:1]).rates == {}
+    two = replace(line, rows=line.rows[:2])
+    assert two.rates["upper"] == pytest.approx(np.log(two.rows[1].upper / two.rows[0].upper) / np.log(9 / 5))
+
+
+def test_fitted_slope():
+    x = np.array([10.0, 30.0, 100.0])
+    assert fitted_slope(x, 3.0 * x**-0.25) == pytest.approx(-0.25)
+    assert fitted_slope([4.0, 4.0], [1.0, 2.0]) is None
+    assert fitted_slope([], []) is None
