@@ -142,14 +142,13 @@ def _draw_bounds(axes: Any, study: Study) -> None:
 
 def _draw_triangle(axes: Any, study: Study) -> None:
     """A triangle with the slope of the upper bound, below the lowest curve at the finer levels."""
-    dofs, _ = study.fitted_points("upper")
     rate = study.rates.get("upper")
     if rate is None or not rate < -0.05:
         return
     slope, label = reference_slope(rate)
     lowest = [min(v for v in (row.lower, row.truth, row.upper) if v) for row in study.rows if row.upper > 0.0]
-    right = float(dofs[-1])
-    left = right / min(float(dofs[-1]) / float(dofs[0]), 4.0)
+    right = float(study.rows[-1].dofs)
+    left = right / min((right / study.rows[0].dofs) ** 0.3, 4.0)
     low = 0.45 * lowest[-1]
     high = low * (left / right) ** slope
     axes.plot([left, right, left, left], [high, low, low, high], color=style.GREY, linewidth=1.1)
@@ -202,7 +201,7 @@ def _draw_mesh(axes: Any, mesh: Any, values: Any, scale: Any) -> Any:
     line = 0.0 if mesh.nelements > 20_000 else min(0.6, 12.0 / np.sqrt(mesh.nelements))
     cells = PolyCollection(
         mesh.p[:, mesh.t].transpose(2, 1, 0), array=values, norm=scale, cmap=style.IMAGE_MAP, linewidth=line,
-        edgecolor="#ffffffb0" if line else "face", rasterized=True,
+        edgecolor="#ffffffb0" if line else "face", antialiased=bool(line), rasterized=True,
     )  # fmt: skip
     axes.add_collection(cells)
     axes.autoscale_view()
