@@ -141,9 +141,10 @@ class Sampler:
 
     def integral(self, values: Array) -> Array:
         """Integral over each element."""
-        if values.shape[1] == 1 and self.determinant.shape[1] == 1:
-            return np.asarray(values[:, 0] * self.determinant[:, 0] * self.W.sum())
-        return np.asarray(np.sum(values * self.dx, axis=1))
+        if self.determinant.shape[1] > 1:
+            return np.asarray(np.sum(values * self.dx, axis=1))
+        mean = values[:, 0] * self.W.sum() if values.shape[1] == 1 else values @ self.W
+        return np.asarray(mean * self.determinant[:, 0])
 
     def means(self, field: Array) -> Array:
         """Mean of a field over each element."""
@@ -151,6 +152,14 @@ class Sampler:
         if field.shape[1] == 1:
             return np.array(np.broadcast_to(field[:, 0], elements))
         return self.integral(field) / self.integral(np.ones((elements, 1)))
+
+
+def dot(first: Array, second: Array) -> Array:
+    """Scalar product of two sampled vector fields."""
+    product = first[0] * second[0]
+    for i in range(1, len(first)):
+        product += first[i] * second[i]
+    return product
 
 
 def _local(basis: Any, dofs: Array) -> Array:

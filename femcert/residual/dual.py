@@ -7,18 +7,28 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from skfem.mesh import MeshLine1
 
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
+from ..linalg import Factorization
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import Array, frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation
+from ..problem.heat import HeatInitial
+from ..problem.lagrange import degree
+from ..problem.sampling import Sampler, dot
+from ..problem.tomography import Tomography
+from .indicator import residual_indicators
+from .interval import LineBound, line_bound
+from .lower import best_quotient, enriched_representative, samples_of
 from .norms import state_norm
-from .static import static_bound
+from .riesz import split
+from .static import ROUNDING, lowered, static_bound, static_lower
 from .weak import check_norm
-from .workspace import workspace_of
+from .workspace import Workspace, workspace_of
 
 METHODS = ("equilibrated", "enriched", "riesz", "indicator")
 
@@ -106,28 +116,80 @@ def dual_norm(
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     check_candidate(problem, candidate)
-    if method == "riesz":
-        return _riesz(problem, candidate, norm)
-    equation = _equation(problem, candidate, method)
+    if isinstance(problem, Tomography):
+        raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
+    if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
+        return _on_own_forms(problem, candidate, method, norm)
+    equation, u = problem.equation(candidate.parameter), problem.check_state(candidate.state)
     workspace = workspace_of(problem)
-    u = problem.check_state(candidate.state)
+    if method == "indicator":
+        r = workspace.residual(equation, u, norm, workspace.rule(equation, norm))
+        indicators = residual_indicators(r, workspace.facets, workspace.degree)
+        total = Bound(float(np.linalg.norm(indicators)), "estimate", "residual indicators, constants set to one")
+        return DualNorm(upper=total, lower=None, indicators=indicators, method=method, norm=norm)
+    if isinstance(problem.basis.mesh, MeshLine1) and method != "riesz":
+        return _on_line(line_bound(workspace, equation, u, norm), method, norm)
     factor = state_norm(problem, norm, parameter=candidate.parameter).factor
+    if method != "equilibrated":
+        return _from_below(workspace, equation, u, factor, method, norm)
     static = static_bound(workspace, equation, u, norm, factor, steps=steps)
-    side = "upper" if static.exact else "estimate"
     return DualNorm(
-        upper=Bound(static.upper, side, f"equilibrated flux, {static.words}"),
-        lower=lambda: Bound(static.lower(), "lower" if static.exact else "estimate", "bubbles beyond the trial space"),
+        upper=Bound(static.upper, "upper" if static.exact else "estimate", f"equilibrated flux, {static.words}"),
+        lower=lambda: Bound(
+            static_lower(workspace, equation, u, norm, factor), "lower" if static.exact else "estimate", "bubbles"
+        ),
         indicators=static.indicators(),
         method=method,
         norm=norm,
     )
 
 
-def _equation(problem: Problem, candidate: Candidate, method: str) -> Equation:
-    if isinstance(problem, (EllipticSource, EllipticCoefficient)):
-        return problem.equation(candidate.parameter)
-    raise UncertifiedError("x")
+def _on_line(bound: LineBound, method: str, norm: str) -> DualNorm:
+    upper = Bound(bound.upper, "upper" if bound.exact else "estimate", f"flux on a line, {bound.words}")
+    lower = Bound(bound.lower, "lower" if bound.exact else "estimate", f"test functions of high degree, {bound.words}")
+    return DualNorm(
+        upper=upper if method == "equilibrated" else None,
+        lower=lambda: lower,
+        indicators=bound.indicators,
+        method=method,
+        norm=norm,
+    )
 
 
-def _riesz(problem: Problem, candidate: Candidate, norm: str) -> DualNorm:
-    raise UncertifiedError("x")
+def _from_below(
+    workspace: Workspace, equation: Equation, state: Array, factor: Factorization, method: str, norm: str
+) -> DualNorm:
+    """``"riesz"`` and ``"enriched"``: the residual on its representative in a finite space."""
+    rule = workspace.rule(equation, norm)
+    r = workspace.residual(equation, state, norm, rule)
+    if method == "riesz":
+        v = r.samples(split(r, factor, workspace.free).representative)
+        words = "Riesz representative in the trial space"
+    else:
+        enriched = workspace.enriched
+        v = samples_of(enriched.space, r, enriched_representative(enriched, workspace.matrices(r), r))
+        words = "Riesz representative in one degree more"
+    value = lowered(r, rule, best_quotient(r, [v]))
+    exact = rule.exact and r.traces.exact
+    local = r.sampler.integral(r.norm.A * dot(v[1], v[1]) + r.norm.C * v[0] ** 2)
+    bound = Bound(value, "lower" if exact else "estimate", words)
+    return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
+
+
+def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str) -> DualNorm:
+    """The Riesz representative from the assembled residual, for problems whose strong form is not known."""
+    name = type(problem).__name__
+    if isinstance(problem, HeatInitial):
+        raise UncertifiedError("a heat state has a residual at every time; use space_time_norm(problem, candidate)")
+    if method != "riesz":
+        raise UncertifiedError(f"method {method!r} needs the strong form, which a {name} does not know; use 'riesz'")
+    r = problem.residual(candidate.state, candidate.parameter)
+    space = state_norm(problem, norm, state=candidate.state, parameter=candidate.parameter)
+    w = np.zeros(problem.basis.N)
+    w[problem.free] = space.factor.solve(r[problem.free])
+    value = float(np.sqrt(max(r @ w, 0.0)))
+    sampler = Sampler(problem.basis.mesh, 2 * degree(problem.basis))
+    slope = sampler.gradients(problem.basis, w)
+    local = sampler.integral(dot(slope, slope) + sampler.values(problem.basis, w) ** 2)
+    bound = Bound(value * (1.0 - ROUNDING), "lower", "Riesz representative in the trial space, assembled forms")
+    return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)

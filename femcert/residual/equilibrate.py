@@ -47,13 +47,13 @@ class Equilibration:
         return self._kept[1]
 
 
-def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int) -> FacetFlux:
+def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int, bubbles: bool = True) -> FacetFlux:
     """A conforming flux p with ``(div p + source, 1)_K = 0`` on every element, and p close to ``r.flux``.
 
     1. Average the normal components of ``r.flux`` from both sides of each facet, weighted by 1/A.
     2. Around each vertex walk from element to element: the hat-weighted balance of each gives the flow through the
        next facet (a cumulative sum); one constant per vertex is free and makes the flows small.
-    3. Inside the elements, bubbles match the source up to the state's degree.
+    3. Inside the elements, bubbles (if asked for) match the source up to the state's degree.
     4. Minimize ``‖A^-1/2 (p + curl s - r.flux)‖`` over stream functions s of one degree more than the state by a few
        steps of conjugate gradients; the curl changes neither the divergence nor the natural boundary.
     """
@@ -63,7 +63,9 @@ def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int) -> F
     _set_natural(stars, r, gamma, bend)
     gamma += _corrections(stars, _corner_balances(stars, r, gamma), weights, r.traces.essential)
     none = np.zeros((1, bubble_count(len(stars.local), tools.degree)))
-    flux = _with_inside(FacetFlux(stars, gamma, none, tools.degree, tools.space), r)
+    flux = FacetFlux(stars, gamma, none, tools.degree, tools.space)
+    if bubbles:
+        flux = _with_inside(flux, r)
     if bend is not None:
         flux = replace(flux, stream=_bent_stream(tools, bend))
     return flux if steps == 0 else _improved(tools, r, flux, weights, steps)
@@ -80,7 +82,7 @@ def _improved(tools: Equilibration, r: WeakResidual, flux: FacetFlux, weights: A
     free = np.ones(tools.space.N, dtype=bool)
     free[sampler.mesh.facets[:, r.traces.facets]] = False
     free[tools.space.on_facets[:, r.traces.facets]] = False
-    s = conjugate_gradients(matrices.apply, pull, matrices.diagonal(), free, steps=steps, enough=ENOUGH)
+    s = conjugate_gradients(matrices.apply, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH)
     return replace(flux, stream=s if flux.stream is None else s + flux.stream)
 
 
@@ -201,8 +203,10 @@ def _corrections(stars: Stars, balance: Array, weights: Array, essential: Array)
 def _with_inside(flux: FacetFlux, r: WeakResidual) -> FacetFlux:
     """The flux with bubbles that bring its divergence to minus the source, as far as they can."""
     sampler = r.sampler
-    if r.source.shape[1] == 1 and len(flux.stars.local) == 3:
+    triangles = len(flux.stars.local) == 3
+    if triangles and r.source.shape[1] == 1:
         return flux
-    _, divergence = flux.at(sampler)
-    lacking = -(r.source + divergence) * sampler.determinant * np.ones_like(sampler.W)
-    return replace(flux, inside=lacking @ fit_matrix(sampler, flux.degree))
+    # On triangles the divergence of the linear part is a constant, which the bubbles do not see.
+    lacking = -r.source if triangles else -(r.source + flux.at(sampler)[1]) * sampler.determinant
+    fit = np.broadcast_to(lacking, (len(lacking), len(sampler.W))) @ fit_matrix(sampler, flux.degree)
+    return replace(flux, inside=fit * sampler.determinant if triangles else fit, _base=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -50,12 +50,12 @@ class ElementFlux:
     def at(self, sampler: Sampler) -> tuple[Array, Array]:
         """Values and divergence."""
         rule = (sampler.X, sampler.W)
-        field = Basis(self.basis.mesh, self.basis.elem, quadrature=rule).interpolate(self.dofs)
+        sampled = Basis(self.basis.mesh, self.basis.elem, quadrature=rule).interpolate(self.dofs)
         if len(sampler.X) == 1:
-            return np.asarray(field.value)[None], np.asarray(field.grad)[0]
-        if getattr(field, "div", None) is None:
+            return np.asarray(sampled.value)[None], np.asarray(sampled.grad)[0]
+        if getattr(sampled, "div", None) is None:
             raise InputError(f"{type(self.basis.elem).__name__} has no divergence; expected an H(div) element")
-        return np.asarray(field.value), np.asarray(field.div)
+        return np.asarray(sampled.value), np.asarray(sampled.div)
 
     @property
     def trace_degree(self) -> int:
@@ -87,6 +87,7 @@ class FacetFlux:
     degree: int
     space: Space
     stream: Array | None = None
+    _base: tuple[Sampler, Array, Array] | None = field(default=None, repr=False, compare=False)
 
     @property
     def trace_degree(self) -> int:
@@ -102,19 +103,31 @@ class FacetFlux:
 
     def at(self, sampler: Sampler) -> tuple[Array, Array]:
         """Values and divergence."""
+        if self._base is None or self._base[0] is not sampler:
+            # All but the stream function is kept for the next question with the same points.
+            object.__setattr__(self, "_base", (sampler, *self._without_stream(sampler)))
+        assert self._base is not None
+        _, values, divergence = self._base
+        if self.stream is None:
+            return values, divergence
+        slope = sampler.gradients(self.space, self.stream)
+        return np.array([values[0] + slope[1], values[1] - slope[0]]), divergence
+
+    def _without_stream(self, sampler: Sampler) -> tuple[Array, Array]:
         vertices = len(self.stars.local)
         values, divergence = self._on_triangles(sampler) if vertices == 3 else self._on_quadrilaterals(sampler)
         if self.inside.any():
             fields, divergences = bubble_fields(vertices, self.degree, sampler.X)
-            first, second = self.inside @ fields[:, 0], self.inside @ fields[:, 1]
             J, d = sampler.jacobian, sampler.determinant
+            if d.shape[1] == 1:
+                scaled = self.inside / d
+                for i in (0, 1):
+                    values[i] += (J[i, 0] * scaled) @ fields[:, 0] + (J[i, 1] * scaled) @ fields[:, 1]
+                return values, divergence + scaled @ divergences
+            first, second = self.inside @ fields[:, 0], self.inside @ fields[:, 1]
             for i in (0, 1):
                 values[i] += (J[i, 0] * first + J[i, 1] * second) / d
             divergence = divergence + (self.inside @ divergences) / d
-        if self.stream is not None:
-            slope = sampler.gradients(self.space, self.stream)
-            values[0] += slope[1]
-            values[1] -= slope[0]
         return values, divergence
 
     def _on_triangles(self, sampler: Sampler) -> tuple[Array, Array]:
@@ -124,14 +137,16 @@ class FacetFlux:
         shapes, _ = sampler.table(mesh.elem())
         G = self.outward()
         # At vertex i the normal components on its two facets determine the vector.
-        corner = np.zeros((2, 3, mesh.nelements))
-        for l, (i, j) in enumerate(self.stars.local):
-            apex = 3 - i - j
-            corner[:, i] -= G[l, 0] * (x[:, apex] - x[:, i])
-            corner[:, j] -= G[l, 1] * (x[:, apex] - x[:, j])
-        corner /= twice
-        values = np.array([component.T @ shapes for component in corner])
-        return values, (G.sum(axis=(0, 1)) / twice)[:, None]
+        G /= twice
+        values = np.empty((2, mesh.nelements, shapes.shape[1]))
+        for axis in (0, 1):
+            y = x[axis]
+            corner = np.empty((mesh.nelements, 3))
+            corner[:, 0] = G[0, 0] * (y[0] - y[2]) + G[2, 0] * (y[0] - y[1])
+            corner[:, 1] = G[0, 1] * (y[1] - y[2]) + G[1, 0] * (y[1] - y[0])
+            corner[:, 2] = G[1, 1] * (y[2] - y[0]) + G[2, 1] * (y[2] - y[1])
+            np.matmul(corner, shapes, out=values[axis])
+        return values, (G[0, 0] + G[0, 1] + G[1, 0] + G[1, 1] + G[2, 0] + G[2, 1])[:, None]
 
     def _on_quadrilaterals(self, sampler: Sampler) -> tuple[Array, Array]:
         # Components of the Piola pull-back, linear between opposite facets: 0 bottom, 1 right, 2 top, 3 left.

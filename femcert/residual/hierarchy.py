@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from ..problem.checks import Array
 from ..problem.sampling import Sampler
@@ -122,6 +124,7 @@ class ElementMatrices:
             self.local *= space.element_signs.T[:, :, None] * space.element_signs.T[:, None, :]
         self.space = space
 
+    @cached_property
     def diagonal(self) -> Array:
         """Of the matrix that these would assemble to."""
         return self.gather(np.einsum("kii->ki", self.local))
@@ -129,6 +132,13 @@ class ElementMatrices:
     def gather(self, local: Array) -> Array:
         """Sums over elements of local vectors ``(elements, functions)``."""
         return np.asarray(np.bincount(self.space.element_dofs.ravel(), local.T.ravel(), minlength=self.space.N))
+
+    def assembled(self) -> Any:
+        """The sparse matrix."""
+        n = self.local.shape[1]
+        dofs = self.space.element_dofs.T
+        rows, cols = np.repeat(dofs, n, axis=1).ravel(), np.tile(dofs, (1, n)).ravel()
+        return csr_matrix((self.local.ravel(), (rows, cols)), shape=(self.space.N, self.space.N))
 
     def apply(self, u: Array) -> Array:
         """The matrix times a dof vector."""

@@ -31,13 +31,14 @@ class Enriched:
         All of V + W, in hierarchical dofs.
     to_hierarchical
         From the state's nodal dofs to hierarchical ones.
-    bubbles
-        Which dofs of `space` are free and belong to W.
+    bubbles, free
+        Which dofs of `space` are free and belong to W; which are free.
     """
 
     space: Space
     to_hierarchical: Any
     bubbles: NDArray[np.bool_]
+    free: NDArray[np.bool_]
 
 
 def enriched_space(space: Space, basis: Any, essential: NDArray[np.int64]) -> Enriched:
@@ -53,8 +54,10 @@ def enriched_space(space: Space, basis: Any, essential: NDArray[np.int64]) -> En
         if mesh.t.shape[0] == 4:
             # The first inner function of degree 3 is that of degree 2, part of the trial space.
             bubbles[space.element_dofs[12]] = False
-    bubbles[space.on_facets[:, essential]] = False
-    return Enriched(space, T, bubbles)
+    free = np.ones(space.N, dtype=bool)
+    free[space.on_facets[:, essential]] = False
+    free[mesh.facets[:, essential]] = False
+    return Enriched(space, T, bubbles & free, free)
 
 
 def _change_of_basis(basis: Any, size: int) -> tuple[Any, int]:
@@ -137,10 +140,19 @@ def bubble_search(
         return b - T @ z
 
     b = conjugate_gradients(
-        lambda p: matrices.apply(off_trial_space(p)), right, matrices.diagonal(), enriched.bubbles,
+        lambda p: matrices.apply(off_trial_space(p)), right, matrices.diagonal, enriched.bubbles,
         steps=STEPS, enough=ENOUGH,
     )  # fmt: skip
     return off_trial_space(b)
+
+
+def enriched_representative(enriched: Enriched, matrices: ElementMatrices, r: WeakResidual) -> Array:
+    """The Riesz representative of a residual in V + W (with weights constant on elements): hierarchical dofs."""
+    free = np.flatnonzero(enriched.free)
+    K = matrices.assembled()[free][:, free]
+    v = np.zeros(enriched.space.N)
+    v[free] = Factorization(K, definite=True, name="enriched norm").solve(functional_on(enriched.space, r)[free])
+    return v
 
 
 def best_quotient(r: WeakResidual, functions: list[tuple[Array, Array, Array]]) -> float:

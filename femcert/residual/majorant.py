@@ -11,11 +11,11 @@ import numpy as np
 from ..bound import Bound
 from ..errors import UncertifiedError
 from ..problem.checks import Array
-from ..problem.mesh import diameters, measures
+from ..problem.sampling import dot
 from .flux import Flux
 from .quadrature import Rule
 from .stars import facet_parameter
-from .traces import checked_traces
+from .traces import FacetCheck
 from .weak import WeakResidual
 
 # A defect this small against the bound is rounding: its factor is then a crude one, CRUDE diameters of the domain.
@@ -49,7 +49,9 @@ class Majorant:
     exact: bool
 
 
-def majorant(r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool], Bound | None]) -> Majorant:
+def majorant(
+    r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool], Bound | None], check: FacetCheck
+) -> Majorant:
     """Upper bound of ``sup <r, v> / ‖v‖`` over H1 functions v that vanish on the Dirichlet boundary.
 
     For any flux p with continuous normal component
@@ -70,6 +72,8 @@ def majorant(r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool],
     constant
         Makes the Friedrichs constant of the norm, ``‖v‖_L2 <= C_F ‖v‖``: a cheap one (or None) for ``False``, a sharp one
         for ``True``; called only where it matters.
+    check
+        Of the facets of the mesh.
 
     Raises
     ------
@@ -80,23 +84,22 @@ def majorant(r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool],
     _check_convex(mesh)
     values, divergence = flux.at(sampler)
     D = values - r.flux
-    misfit = sampler.integral(np.sum(D * D, axis=0) / r.norm.A)
+    misfit = sampler.integral(dot(D, D) / r.norm.A)
     if rule.separate:
-        size = np.sum(values * values, axis=0) + np.sum(r.flux * r.flux, axis=0)
+        size = dot(values, values) + dot(r.flux, r.flux)
         misfit = misfit + 2.0 * rule.remainder * sampler.integral(size / r.norm.A)
     else:
         misfit = misfit * (1.0 + rule.remainder)
     R = r.source + divergence
-    area = measures(mesh)
+    area, h = check.areas, check.diameters
     mean = sampler.integral(R) / area
     rest = sampler.integral((R - mean[:, None]) ** 2) * (1.0 + rule.remainder) if R.shape[1] > 1 else 0.0 * mean
-    h = diameters(mesh)
     least = np.broadcast_to(rule.least_conductivity, mean.shape)
     factor = h / (np.pi * np.sqrt(least))
     reaction = np.broadcast_to(rule.least_reaction, mean.shape)
     factor = np.minimum(factor, 1.0 / np.sqrt(np.maximum(reaction, 1e-300)))
     oscillation = factor * np.sqrt(rest)
-    facets, boundary_mean = _facet_terms(r, flux, h / np.sqrt(least), area)
+    facets, boundary_mean = _facet_terms(r, *check.traces(flux, r.traces.facets), h / np.sqrt(least), area)
     elements = np.sqrt(misfit) + oscillation + facets
     value = float(np.sqrt(np.sum(elements**2)))
     lacking = float(np.sqrt(np.sum(mean**2 * area)))
@@ -111,10 +114,11 @@ def majorant(r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool],
     )
 
 
-def _facet_terms(r: WeakResidual, flux: Flux, scaled_diameter: Array, area: Array) -> tuple[Array, float]:
+def _facet_terms(
+    r: WeakResidual, points: Array, normal: Array, scaled_diameter: Array, area: Array
+) -> tuple[Array, float]:
     """Contribution of the natural facets to their elements, and the norm of the mean defects on them."""
     mesh, part, facets = r.sampler.mesh, r.traces.basis, r.traces.facets
-    points, normal = checked_traces(flux, mesh, facets)
     result = np.zeros(mesh.nelements)
     if part is None:
         return result, 0.0

@@ -106,10 +106,17 @@ class Rule:
         return "quadrature exact" if largest == 0.0 else f"quadrature remainder {largest:.1g} included"
 
 
-def choose_rule(equation: Equation, basis: Any, *, energy: bool, enriched: int | None = None) -> Rule:
+def choose_rule(
+    equation: Equation, basis: Any, *, energy: bool, enriched: int | None = None, light: bool = False
+) -> Rule:
     """The order at which all integrals of a bound are exact, or their remainders negligible where that can be had.
 
-    `enriched` is the degree of the functions that are split off a residual; default: that of the state.
+    Parameters
+    ----------
+    enriched
+        The degree of the functions that are split off a residual; default: that of the state.
+    light
+        Only what an upper bound without bubbles on triangles needs.
     """
     mesh = basis.mesh
     a, c, f = (shape_of(field, mesh) for field in (equation.conductivity, equation.reaction, equation.source))
@@ -119,7 +126,7 @@ def choose_rule(equation: Equation, basis: Any, *, energy: bool, enriched: int |
     data = max(d_f, d_c + k if c.degree != 0 or not _zero(equation.reaction) else 0, 0 if energy else k)
     in_flux = 0 if a.exponential else d_a
     # Bubbles that match the source have degree k + 1, curls of stream functions k.
-    numerator = max(2 * max(k + 1 if data else k, in_flux + k - 1), 2 * data)
+    numerator = max(2 * max(k if light or not data else k + 1, in_flux + k - 1), 2 * data, data + k)
     spread, step = a.spread if energy or a.exponential else np.zeros(mesh.nelements), d_a
     if vertices == 4:
         bent = _bend(mesh)
@@ -127,8 +134,9 @@ def choose_rule(equation: Equation, basis: Any, *, energy: bool, enriched: int |
         numerator = 2 * max(k + 1 + curved, in_flux + k + curved, data + curved)
         known = known and not (a.exponential and (curved or d_a > 0))
         spread, step = (1.0 + spread) * (1.0 + bent) - 1.0, step + curved
-    # Test functions of one degree more than the state, for the lower bound.
-    numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4))
+    if not light:
+        # Test functions of one degree more than the state, for the lower bound.
+        numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4), data + k + 1)
     varying = bool(spread.max(initial=0.0) > 0.0)
     if a.exponential and not energy:
         spread = 2.0 * spread

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..linalg import Factorization
 from ..problem.checks import Array
+from ..problem.sampling import dot
 from .weak import WeakResidual
 
 MOST_CORRECTIONS = 5
@@ -45,7 +46,7 @@ def split(r: WeakResidual, factor: Factorization, free: NDArray[np.int64]) -> Sp
     evaluated anew after each solve, so that what remains is small whatever the factor was.
     """
     whole = r.on_basis()[free]
-    size = float(r.sampler.integral(np.sum(r.flux**2, axis=0) / r.norm.A).sum())
+    size = float(r.sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum())
     w = np.zeros(r.basis.N)
     rest, left = r, whole
     for _ in range(MOST_CORRECTIONS):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..problem.checks import Array
 
 Indices = NDArray[np.int64]
@@ -110,13 +111,18 @@ class Stars:
         self.closed_from = len(open_starts)
         start = np.concatenate([open_starts, any_corner[inner & (any_corner >= 0)]])
         walk = [start]
-        while True:
+        longest = int(np.bincount(mesh.t.ravel()).max())
+        while len(walk) <= longest:
             current = walk[-1]
             step = np.where(current >= 0, following[current], -1)
             step[step == start] = -1
             if not np.any(step >= 0):
-                return np.array(walk)
+                break
             walk.append(step)
+        fans = np.array(walk)
+        if np.count_nonzero(fans >= 0) != mesh.t.size:
+            raise InputError("the elements around some vertex do not follow each other; does the mesh fold over itself?")
+        return fans
 
 
 def facet_parameter(mesh: Any, facets: Indices, x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,74 +10,110 @@ from numpy.typing import NDArray
 
 from ..errors import UncertifiedError
 from ..problem.checks import Array
+from ..problem.mesh import diameters, measures
 from ..problem.sampling import Sampler
 from .flux import Flux
 from .stars import LOCAL_FACETS
 
-# Jumps of this size, relative to the flux, are rounding.
+# Jumps of this size, relative to the normal component, are rounding.
 ROUNDING = 1e-9
 _CORNERS = {3: np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), 4: np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])}
 
 
-def checked_traces(flux: Flux, mesh: Any, facets: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Outward normal component of a flux on boundary facets, after a check that it is continuous across all others.
+class FacetCheck:
+    """The facets of a mesh, from both sides; made once for all fluxes on the mesh."""
 
-    Returns
-    -------
-    points, values
-        Parameters in [0, 1] from the first to the second end of a facet, and values ``(facets, points)``; on lines, one.
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh
+        self.first, self.second = (_slots(mesh, side) for side in (0, 1))
+        self._inner = np.flatnonzero(mesh.f2t[1] >= 0)
+        self._points: dict[int, tuple[Array, Sampler]] = {}
+        self.diameters, self.areas = diameters(mesh), measures(mesh)
 
-    Raises
-    ------
-    UncertifiedError
-        The normal component jumps, so that the field is no conforming flux.
-    """
-    if mesh.t.shape[0] == 2:
-        points, outward, sizes = _on_lines(flux, mesh)
-    else:
-        points, outward, sizes = _on_polygons(flux, mesh)
-    elements = mesh.nelements
-    first = _slots(mesh, 0)
-    inner = np.flatnonzero(mesh.f2t[1] >= 0)
-    second = _slots(mesh, 1)[inner]
-    jump = np.abs(outward[first[inner]] + outward[second])
-    size = np.maximum(sizes[first[inner] % elements], sizes[second % elements])[:, None]
-    worst = float(np.max(jump - ROUNDING * size, initial=0.0))
-    # Against the flux of the two elements, and against rounding of the whole field.
-    if not worst <= 1e-13 * float(sizes.max(initial=0.0)):
-        raise UncertifiedError(
-            f"the flux is not conforming: its normal component jumps by up to {float(jump.max()):.3g} across facets; "
-            "expected an H(div) field, such as one of ElementTriRT1"
-        )
-    return points, outward[first[facets]]
+    def traces(self, flux: Flux, facets: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Outward normal component of a flux on boundary facets, after a check that it is continuous across all others.
 
+        Returns
+        -------
+        points, values
+            Parameters in [0, 1] from the first to the second end of a facet, and values ``(facets, points)``; on lines,
+            one.
 
-def _on_lines(flux: Flux, mesh: Any) -> tuple[Array, Array, Array]:
-    values, _ = flux.at(Sampler(mesh, 0, points=np.array([[0.0, 1.0]])))
-    ends = np.broadcast_to(values[0], (mesh.nelements, 2))
-    right = np.sign(mesh.p[0, mesh.t[1]] - mesh.p[0, mesh.t[0]])
-    outward = np.concatenate([-right * ends[:, 0], right * ends[:, 1]])[:, None]
-    return np.zeros(1), outward, np.abs(ends).max(axis=1)
+        Raises
+        ------
+        UncertifiedError
+            The normal component jumps, so that the field is no conforming flux.
+        """
+        points, outward = self.outward(flux)
+        one, two = outward[self.first[self._inner]], outward[self.second[self._inner]]
+        jump = np.abs(one + two)
+        size = float(np.abs(outward).max(initial=0.0))
+        # Rounding against the flux there, and against rounding of the largest flux anywhere.
+        if not np.all(jump <= ROUNDING * np.abs(one) + 1e-12 * size):
+            raise UncertifiedError(
+                f"the flux is not conforming: its normal component jumps by up to {float(jump.max()):.3g} across facets; "
+                "expected an H(div) field, such as one of ElementTriRT1"
+            )
+        return points, outward[self.first[facets]]
 
+    def outward(self, flux: Any) -> tuple[Array, Array]:
+        """Parameters along the facets, and outward normal components ``(local facets * elements, points)``."""
+        return self._on_lines(flux) if self.mesh.t.shape[0] == 2 else self._on_polygons(flux)
 
-def _on_polygons(flux: Flux, mesh: Any) -> tuple[Array, Array, Array]:
-    count = flux.trace_degree + 1
-    s = (np.polynomial.legendre.leggauss(count)[0] + 1.0) / 2.0
-    local, corners = LOCAL_FACETS[mesh.t.shape[0]], _CORNERS[mesh.t.shape[0]]
-    X = np.hstack([np.outer(corners[:, i], 1.0 - s) + np.outer(corners[:, j], s) for i, j in local])
-    values, _ = flux.at(Sampler(mesh, 0, points=X))
-    values = np.broadcast_to(values, (2, mesh.nelements, X.shape[1])).reshape(2, -1, len(local), count)
-    p, t = mesh.p, mesh.t
-    middle = p[:, t].mean(axis=1)
-    parts = []
-    for l, (i, j) in enumerate(local):
-        edge = p[:, t[j]] - p[:, t[i]]
-        normal = np.array([edge[1], -edge[0]]) / np.linalg.norm(edge, axis=0)
-        normal *= np.sign(np.sum(normal * (p[:, t[i]] - middle), axis=0))
-        along = normal[0][:, None] * values[0, :, l] + normal[1][:, None] * values[1, :, l]
-        backward = t[i] != mesh.facets[0, mesh.t2f[l]]
-        parts.append(np.where(backward[:, None], along[:, ::-1], along))
-    return s, np.concatenate(parts), np.sqrt(np.max(np.sum(values**2, axis=0), axis=(1, 2)))
+    def jumps(self, field: Any) -> Array:
+        """``‖[p . n]‖²`` on each inner facet, 0 on the boundary."""
+        points, outward = self.outward(field)
+        jump = outward[self.first] + np.where(self.mesh.f2t[1] >= 0, 1.0, 0.0)[:, None] * outward[self.second]
+        jump[self.mesh.f2t[1] < 0] = 0.0
+        if self.mesh.t.shape[0] == 2:
+            return np.asarray(jump[:, 0] ** 2)
+        weights = np.polynomial.legendre.leggauss(len(points))[1] / 2.0
+        ends = self.mesh.p[:, self.mesh.facets]
+        return np.asarray(jump**2 @ weights * np.linalg.norm(ends[:, 1] - ends[:, 0], axis=0))
+
+    def _on_lines(self, flux: Flux) -> tuple[Array, Array]:
+        mesh = self.mesh
+        values, _ = flux.at(Sampler(mesh, 0, points=np.array([[0.0, 1.0]])))
+        ends = np.broadcast_to(values[0], (mesh.nelements, 2))
+        right = np.sign(mesh.p[0, mesh.t[1]] - mesh.p[0, mesh.t[0]])
+        return np.zeros(1), np.concatenate([-right * ends[:, 0], right * ends[:, 1]])[:, None]
+
+    def _on_polygons(self, flux: Flux) -> tuple[Array, Array]:
+        count = flux.trace_degree + 1
+        s, sampler = self._sampler(count)
+        values, _ = flux.at(sampler)
+        normals, backward = self._normals
+        outward = np.empty((len(self.mesh.t2f), self.mesh.nelements, count))
+        for l, (n, turned) in enumerate(zip(normals, backward, strict=True)):
+            here = values[:, :, l * count : (l + 1) * count] if values.shape[2] > 1 else values
+            np.multiply(here[0], n[0], out=outward[l])
+            outward[l] += here[1] * n[1]
+            outward[l, turned] = outward[l, turned, ::-1]
+        return s, outward.reshape(-1, count)
+
+    def _sampler(self, count: int) -> tuple[Array, Sampler]:
+        """Gauss points on the local facets, one after the other."""
+        if count not in self._points:
+            s = (np.polynomial.legendre.leggauss(count)[0] + 1.0) / 2.0
+            n = self.mesh.t.shape[0]
+            corners = _CORNERS[n]
+            X = [np.outer(corners[:, i], 1.0 - s) + np.outer(corners[:, j], s) for i, j in LOCAL_FACETS[n]]
+            self._points[count] = s, Sampler(self.mesh, 0, points=np.hstack(X))
+        return self._points[count]
+
+    @cached_property
+    def _normals(self) -> tuple[list[Array], list[NDArray[np.int64]]]:
+        """Outward unit normals of the local facets ``(2, elements, 1)``, and the elements that see them from their end."""
+        p, t = self.mesh.p, self.mesh.t
+        middle = p[:, t].mean(axis=1)
+        normals, backward = [], []
+        for l, (i, j) in enumerate(LOCAL_FACETS[t.shape[0]]):
+            edge = p[:, t[j]] - p[:, t[i]]
+            n = np.array([edge[1], -edge[0]]) / np.linalg.norm(edge, axis=0)
+            n *= np.sign(np.sum(n * (p[:, t[i]] - middle), axis=0))
+            normals.append(n[:, :, None])
+            backward.append(np.flatnonzero(t[i] != self.mesh.facets[0, self.mesh.t2f[l]]))
+        return normals, backward
 
 
 def _slots(mesh: Any, side: int) -> NDArray[np.int64]:

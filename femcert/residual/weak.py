@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..problem.boundary import on_facets
 from ..problem.checks import Array
 from ..problem.equation import Equation, is_zero
-from ..problem.sampling import Sampler
+from ..problem.sampling import Sampler, dot
 
 NORMS = ("energy", "h1")
 # Order of the rule on boundary facets: squares of polynomials of degree 6, and points enough to recognize degree 4.
@@ -66,7 +66,7 @@ class Traces:
         result = np.zeros(size)
         if self.basis is not None:
             for i in range(self.basis.Nbfun):
-                value = np.broadcast_to(self.basis.basis[i][0].value, density.shape)
+                value = np.broadcast_to(np.asarray(self.basis.basis[i][0]), density.shape)
                 part = np.sum(value * density * self.basis.dx, axis=1)
                 result += np.bincount(self.basis.element_dofs[i], part, minlength=size)
         return result
@@ -130,13 +130,13 @@ class WeakResidual:
 
     def apply(self, value: Array, slope: Array, trace: Array) -> float:
         """``<r, v>`` for a function given by samples of its values, gradients and boundary values."""
-        inside = self.sampler.integral(self.source * value - np.sum(self.flux * slope, axis=0)).sum()
+        inside = self.sampler.integral(self.source * value - dot(self.flux, slope)).sum()
         return float(inside + self._boundary_integral(self.natural * trace))
 
     def inner(self, first: tuple[Array, Array, Array], second: tuple[Array, Array, Array]) -> float:
         """``(v, w)_V`` for two functions given by samples."""
         (v, dv, v_b), (w, dw, w_b) = first, second
-        inside = self.norm.A * np.sum(dv * dw, axis=0) + self.norm.C * v * w
+        inside = self.norm.A * dot(dv, dw) + self.norm.C * v * w
         return float(self.sampler.integral(inside).sum() + self._boundary_integral(self.norm.B * v_b * w_b))
 
     def samples(self, dofs: Array) -> tuple[Array, Array, Array]:

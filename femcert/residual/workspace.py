@@ -19,6 +19,7 @@ from .friedrichs import box_friedrichs_constant, friedrichs_constant
 from .hierarchy import ElementMatrices
 from .lower import Enriched, enriched_space
 from .quadrature import Rule, choose_rule
+from .traces import FacetCheck
 from .weak import Traces, WeakResidual, weak_residual
 
 _spaces: WeakKeyDictionary[Problem, Workspace] = WeakKeyDictionary()
@@ -33,7 +34,8 @@ class Workspace:
         self.degree = degree(problem.basis)
         self._samplers: dict[int, Sampler] = {}
         self._traces: dict[int, Traces] = {}
-        self._rules: dict[tuple[str, int], tuple[Any, Rule]] = {}
+        self._rules: dict[tuple[str, int | None, bool], tuple[Any, Rule]] = {}
+        self._friedrichs: dict[bool, tuple[Rule, Bound | None]] = {}
         self._kept: tuple[Array, Array, ElementMatrices] | None = None
 
     @cached_property
@@ -42,17 +44,22 @@ class Workspace:
         return Equilibration(self.basis.mesh, self.degree)
 
     @cached_property
+    def facets(self) -> FacetCheck:
+        """Whether fluxes are conforming."""
+        return FacetCheck(self.basis.mesh)
+
+    @cached_property
     def enriched(self) -> Enriched:
         """Test functions of one degree more than the state."""
-        traces = next(iter(self._traces.values()))
-        return enriched_space(self.equilibration.space, self.basis, traces.essential)
+        essential = next(iter(self._traces.values())).essential
+        return enriched_space(self.equilibration.space, self.basis, essential)
 
-    def rule(self, equation: Equation, norm: str, enriched: int | None = None) -> Rule:
+    def rule(self, equation: Equation, norm: str, *, enriched: int | None = None, light: bool = False) -> Rule:
         """The quadrature for an equation; found anew if its coefficient or the degree of its source changed."""
         fixed = (equation.conductivity, equation.reaction, getattr(equation.source, "basis", equation.source))
-        key = norm, enriched or self.degree
+        key = norm, enriched, light
         if key not in self._rules or not _same(self._rules[key][0], fixed):
-            rule = choose_rule(equation, self.basis, energy=norm == "energy", enriched=enriched)
+            rule = choose_rule(equation, self.basis, energy=norm == "energy", enriched=enriched, light=light)
             self._rules[key] = fixed, rule
         return self._rules[key][1]
 
@@ -67,6 +74,9 @@ class Workspace:
     def matrices(self, r: WeakResidual) -> ElementMatrices:
         """Stiffness of the enriched space in the norm of `r`, with weights constant on elements."""
         A, C = (r.sampler.means(field) for field in (r.norm.A, r.norm.C))
+        if not C.any() and not len(r.traces.essential):
+            # Only a boundary term fixes the constants; a little mass takes its place in the search for test functions.
+            C = A / np.sum(np.ptp(self.basis.mesh.p, axis=1) ** 2)
         if self._kept is None or not (np.array_equal(self._kept[0], A) and np.array_equal(self._kept[1], C)):
             mass = C if C.any() else None
             self._kept = A, C, ElementMatrices(self.enriched.space, self.basis.mesh, A, mass)
@@ -74,9 +84,15 @@ class Workspace:
 
     def friedrichs(self, r: WeakResidual, rule: Rule, norm: str, sharp: bool) -> Bound | None:
         """``‖v‖_L2 <= C ‖v‖_V``: in closed form (or None), or from the eigenvalue problem of Crouzeix and Raviart."""
-        mesh, traces = self.basis.mesh, r.traces
         if norm == "h1":
             return Bound(1.0, "upper", "the H1 norm is at least the L2 norm")
+        kept = self._friedrichs.get(sharp)
+        if kept is None or kept[0] is not rule:
+            self._friedrichs[sharp] = kept = rule, self._friedrichs_constant(r, rule, sharp)
+        return kept[1]
+
+    def _friedrichs_constant(self, r: WeakResidual, rule: Rule, sharp: bool) -> Bound | None:
+        mesh, traces = self.basis.mesh, r.traces
         least = np.broadcast_to(rule.least_conductivity, mesh.nelements)
         if not sharp:
             whole = not len(traces.facets) and mesh.t.shape[0] > 2
