@@ -42,7 +42,16 @@ from .problem import (
     load_mesh,
 )
 from .report import plot_selection, plot_study, write_report
-from .residual import reduced_gradient_norm
+from .residual import (
+    DualNorm,
+    boundary_norm,
+    dual_norm,
+    flux_majorant,
+    friedrichs_constant,
+    kkt_residual,
+    poincare_constant,
+    reduced_gradient_norm,
+)
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, stability
 from .study import Case, Study, refinement_study
@@ -59,6 +68,7 @@ __all__ = [
     "CoarseSpace",
     "CosineSpace",
     "Data",
+    "DualNorm",
     "EigenmodeSpace",
     "EllipticCoefficient",
     "EllipticSource",
@@ -87,11 +97,17 @@ __all__ = [
     "Tikhonov",
     "Tomography",
     "UncertifiedError",
+    "boundary_norm",
     "certify",
+    "dual_norm",
+    "flux_majorant",
+    "friedrichs_constant",
+    "kkt_residual",
     "load_mesh",
     "no_harm",
     "plot_selection",
     "plot_study",
+    "poincare_constant",
     "reduced_gradient_norm",
     "refinement_study",
     "stability",

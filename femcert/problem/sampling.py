@@ -175,7 +175,7 @@ def _count(element: Any) -> int:
 
 @dataclass(frozen=True)
 class Fit:
-    """A field as polynomials on the elements: their degree, value at the centre, and a bound of the distance from it."""
+    """A field as polynomials on the elements: degree, value at the centre, and a bound of the distance from it."""
 
     degree: int
     mean: Array

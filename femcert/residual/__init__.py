@@ -1,7 +1,27 @@
-"""How far a candidate is from the data, the physics, the boundary values, stationarity and the admissible class."""
+"""How far a candidate is from the data, the physics, the boundary values, stationarity and the admissible class.
 
+The physics residual comes as the paper's RMS, and as a dual norm over the continuous space between two bounds.
+"""
+
+from .boundary import boundary_norm
+from .checker import flux_majorant
 from .components import Residuals, evaluate
-from .optimality import reduced_gradient_norm
+from .dual import DualNorm, dual_norm
+from .friedrichs import friedrichs_constant, poincare_constant
+from .optimality import KKT, kkt_residual, reduced_gradient_norm
 from .strong import strong_rms
 
-__all__ = ["Residuals", "evaluate", "reduced_gradient_norm", "strong_rms"]
+__all__ = [
+    "KKT",
+    "DualNorm",
+    "Residuals",
+    "boundary_norm",
+    "dual_norm",
+    "evaluate",
+    "flux_majorant",
+    "friedrichs_constant",
+    "kkt_residual",
+    "poincare_constant",
+    "reduced_gradient_norm",
+    "strong_rms",
+]

@@ -1,4 +1,4 @@
-"""Vector fields on the reference element without normal component on its boundary: they change a divergence, and nothing else."""
+"""Vector fields on the reference element without normal component on its boundary: they change only a divergence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TRI_FACETS = ((0, 1), (1, 2), (0, 2))
 def bubble_fields(vertices: int, degree: int, X: Array) -> tuple[Array, Array]:
     """Fields ``(fields, 2, points)`` and divergences ``(fields, points)`` at reference points.
 
-    On the triangle ``lam_i lam_j t_ij`` with the tangent t_ij, whose divergence is ``lam_i - lam_j``, and for degree 2 also
-    ``lam_i lam_j (lam_i - lam_j) t_ij``: together all polynomials of this degree with mean zero. On the square
+    On the triangle ``lam_i lam_j t_ij`` with the tangent t_ij, whose divergence is ``lam_i - lam_j``, and for degree 2
+    also ``lam_i lam_j (lam_i - lam_j) t_ij``: together all polynomials of this degree with mean zero. On the square
     ``(x (1-x) P(y), 0)`` and its siblings: all polynomials of this degree in each variable with mean zero.
     """
     return _on_triangle(degree, X) if vertices == 3 else _on_square(degree, X)

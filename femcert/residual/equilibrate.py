@@ -1,4 +1,4 @@
-"""An equilibrated flux for a residual that vanishes on the hat functions: a walk around every vertex, then a stream function.
+"""An equilibrated flux for a residual that vanishes on the hats: a walk around every vertex, then a stream function.
 
 Nothing here needs to be trusted: the bound is evaluated by `femcert.residual.majorant` for whatever flux comes out.
 """
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from skfem import ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
 from ..problem.checks import Array
@@ -95,7 +96,7 @@ def _bent_stream(tools: Equilibration, bend: Array) -> Array:
 
 
 def _node_values(sampler: Sampler, field: Array, degree: int) -> Array:
-    """Values at vertices, and for degree 2 at the middles of facets, of polynomial fits to a sampled field on each element."""
+    """Values at vertices, and for degree 2 at the middles of facets, of polynomial fits to a field on each element."""
     n = sampler.mesh.t.shape[0]
     if field.shape[1] == 1:
         return np.broadcast_to(field[:, 0], (degree * n, sampler.mesh.nelements))
@@ -168,7 +169,7 @@ def _corner_balances(stars: Stars, r: WeakResidual, gamma: Array) -> Array:
     return balance.ravel()
 
 
-def _corrections(stars: Stars, balance: Array, weights: Array, essential: Array) -> Array:
+def _corrections(stars: Stars, balance: Array, weights: Array, essential: NDArray[np.int64]) -> Array:
     """Flows through the facets that bring every corner into balance, as additions to gamma."""
     mesh, fans, elements = stars.mesh, stars.fans, stars.mesh.nelements
     facets, signs = mesh.t2f.ravel(), stars.signs.ravel()

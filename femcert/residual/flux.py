@@ -29,7 +29,7 @@ class Flux(Protocol):
 
 @dataclass(frozen=True)
 class ElementFlux:
-    """A flux of a scikit-fem H(div) space (``ElementTriRT0`` and its siblings), or on lines a continuous P1 or P2 function.
+    """A flux of a scikit-fem H(div) space (``ElementTriRT0`` and siblings), or on lines a continuous P1 or P2 function.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class FacetFlux:
         return 1 if self.stream is None else int(self.space.elem.degree) - 1
 
     def outward(self) -> Array:
-        """Outward normal component times length at the local vertices of local facets, ``(local facets, 2, elements)``."""
+        """Outward normal component times length at both ends of local facets, ``(local facets, 2, elements)``."""
         t2f = self.stars.mesh.t2f
         return np.array(
             [[self.stars.signs[l] * self.gamma[self.stars.ends[l, k], t2f[l]] for k in (0, 1)] for l in range(len(t2f))]

@@ -1,4 +1,4 @@
-"""Continuous functions of degree 2 and 3 as hats plus bubbles: stream functions, and test functions beyond the trial space."""
+"""Functions of degree 2 and 3 as hats plus bubbles: stream functions, and test functions beyond the trial space."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..problem.sampling import Sampler
 
 _SLOPES = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
 _TRI_FACETS = ((0, 1), (1, 2), (0, 2))
-# Factors in each variable of the unit square: 0 falls, 1 rises, 2 and 3 are the bubbles. Hats, then facets.
+# Factors in each variable of the unit square: 0 falls, 1 rises, 2 and 3 are bubbles; -1 stands for any bubble.
 _QUAD_HATS = ((0, 0), (1, 0), (1, 1), (0, 1))
-_QUAD_FACETS = (("t", 0), (1, "t"), ("t", 1), (0, "t"))
+_QUAD_FACETS = ((-1, 0), (1, -1), (-1, 1), (0, -1))
 
 
 class HierarchicalTri:
-    """Hats ``lam_i``; on facets ``4 lam_i lam_j``, and for degree 3 ``6 lam_i lam_j (lam_i - lam_j)``, ``27 lam_0 lam_1 lam_2``."""
+    """Hats; on facets ``4 lam_i lam_j``; then ``6 lam_i lam_j (lam_i - lam_j)`` and ``27 lam_0 lam_1 lam_2``."""
 
     def __init__(self, degree: int) -> None:
         self.degree = degree
@@ -44,13 +44,14 @@ class HierarchicalTri:
 
 
 class HierarchicalQuad:
-    """Products of ``1 - t``, ``t``, ``4 t (1 - t)`` and for degree 3 ``12 t (1 - t) (1/2 - t)``: hats, facets, inside."""
+    """Products of ``1 - t``, ``t``, ``4 t (1 - t)``, and for degree 3 ``12 t (1 - t) (1/2 - t)``."""
 
     def __init__(self, degree: int) -> None:
         self.degree = degree
         bubbles = tuple(range(2, degree + 1))
-        on_facets = tuple(tuple(b if f == "t" else f for f in pair) for b in bubbles for pair in _QUAD_FACETS)
-        self.factors = (*_QUAD_HATS, *on_facets, *((a, b) for a in bubbles for b in bubbles))
+        on_facets = ((b if f < 0 else f, b if g < 0 else g) for b in bubbles for f, g in _QUAD_FACETS)
+        inside = ((a, b) for a in bubbles for b in bubbles)
+        self.factors: tuple[tuple[int, int], ...] = (*_QUAD_HATS, *on_facets, *inside)
         self.doflocs = np.zeros((len(self.factors), 2))
 
     def lbasis(self, X: Array, i: int) -> tuple[Array, Array]:

@@ -56,7 +56,7 @@ def residual_indicators(r: WeakResidual, check: FacetCheck, degree: int) -> Arra
     part = r.traces.basis
     if part is not None:
         element, facets = mesh.f2t[0, r.traces.facets], r.traces.facets
-        points, outward = check.outward(flux)
+        _, outward = check.outward(flux)
         # The means suffice for an estimate.
         weights = part.dx.sum(axis=1) if mesh.t.shape[0] > 2 else np.ones(len(facets))
         gap = r.natural.mean(axis=1) - outward[check.first[facets]].mean(axis=1)

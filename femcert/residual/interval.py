@@ -127,7 +127,8 @@ def _representative(space: Space, r: WeakResidual) -> Array:
     phi, slopes = sampler.table(space.elem)
     n = len(phi)
     dx = sampler.dx
-    stiff = (r.norm.A * dx * sampler.inverse[0, 0] ** 2) @ (slopes[:, 0, None] * slopes[None, :, 0]).reshape(n * n, -1).T
+    products = (slopes[:, 0, None] * slopes[None, :, 0]).reshape(n * n, -1)
+    stiff = (r.norm.A * dx * sampler.inverse[0, 0] ** 2) @ products.T
     local = stiff + (r.norm.C * dx) @ (phi[:, None] * phi[None]).reshape(n * n, -1).T
     dofs = space.element_dofs.T
     rows, cols = np.repeat(dofs, n, axis=1).ravel(), np.tile(dofs, (1, n)).ravel()
@@ -152,7 +153,7 @@ def _at_ends(mesh: Any, r: WeakResidual, w: Array) -> Array:
 
 
 def _antiderivative(r: WeakResidual, rule: Rule) -> LineFlux:
-    """The flux with ``p' = -source``; its constants fit the natural ends, else minimize the distance from ``r.flux``."""
+    """The flux with ``p' = -source``; its constant fits a natural end, else it is the one nearest to ``r.flux``."""
     sampler, mesh = r.sampler, r.sampler.mesh
     t = 2.0 * sampler.X[0] - 1.0
     degree = min(len(t) - 1, sampler.order // 2)

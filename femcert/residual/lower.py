@@ -103,7 +103,7 @@ def functional_on(space: Space, r: WeakResidual) -> Array:
 
 
 def traces_of(space: Space, r: WeakResidual) -> Array:
-    """Local functions of a hierarchical space at the points of the natural boundary, ``(functions, facets, points)``."""
+    """Local functions of a space at the points of the natural boundary, ``(functions, facets, points)``."""
     part: FacetBasis = r.traces.basis
     X = np.asarray(part.mapping.invF(np.asarray(part.global_coordinates()), part.tind))
     flat = Sampler(r.sampler.mesh, 0, points=X.reshape(2, -1))

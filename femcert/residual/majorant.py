@@ -48,6 +48,12 @@ class Majorant:
     defect: float
     exact: bool
 
+    @property
+    def bound(self) -> Bound:
+        """The value with its side: ``"upper"`` where the quadrature was exact, else ``"estimate"``."""
+        words = "quadrature exact" if self.exact else "quadrature not exact"
+        return Bound(self.value, "upper" if self.exact else "estimate", f"majorant of a conforming flux, {words}")
+
 
 def majorant(
     r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool], Bound | None], check: FacetCheck
@@ -70,8 +76,8 @@ def majorant(
     rule
         The quadrature that `r` was sampled with.
     constant
-        Makes the Friedrichs constant of the norm, ``‖v‖_L2 <= C_F ‖v‖``: a cheap one (or None) for ``False``, a sharp one
-        for ``True``; called only where it matters.
+        Makes the Friedrichs constant of the norm, ``‖v‖_L2 <= C_F ‖v‖``: a cheap one (or None) for ``False``, a sharp
+        one for ``True``; called only where it matters.
     check
         Of the facets of the mesh.
 
@@ -149,7 +155,13 @@ def _interpolated(points: Array, values: Array, s: Array) -> Array:
 
 
 def _defect(
-    lacking: float, on_boundary: float, value: float, mesh: Any, least: float, h: float, constant: Callable[[bool], Bound | None]
+    lacking: float,
+    on_boundary: float,
+    value: float,
+    mesh: Any,
+    least: float,
+    h: float,
+    constant: Callable[[bool], Bound | None],
 ) -> float:
     """``C_F ‖mean R‖ + (C_F² + h C_F / A^1/2)^1/2 ‖mean J‖``, the second by a trace inequality on the elements."""
     if lacking == 0.0 and on_boundary == 0.0:

@@ -1,9 +1,10 @@
 """Which quadrature integrates a residual exactly, and how far off it can be where it does not.
 
 The integrands of a dual-norm bound are polynomials on the reference element, divided by the conductivity or by the
-Jacobian of a quadrilateral. With ``a = mean (1 + s)``, ``|s| <= sigma < 1``, the reciprocal is a geometric series; a rule of
-order m sums its first n terms exactly, and the rest is known: relative error at most ``2 sigma^(n+1) (1 + sigma) / (1 - sigma)``
-for a nonnegative integrand and positive weights. For ``a = exp(q)`` it is the Taylor series of the exponential.
+Jacobian of a quadrilateral. With ``a = mean (1 + s)``, ``|s| <= sigma < 1``, the reciprocal is a geometric series; a
+rule of order m sums its first n terms exactly, and the rest is known: a relative error of at most
+``2 sigma^(n+1) (1 + sigma) / (1 - sigma)`` for a nonnegative integrand and positive weights. For ``a = exp(q)`` it is
+the Taylor series of the exponential.
 """
 
 from __future__ import annotations
@@ -150,8 +151,8 @@ def choose_rule(
     exact = known and order >= numerator and bool(np.all(np.isfinite(left)))
     one = np.ones(1)
     least = (a.least, c.least) if energy else (one, one)
-    known = np.all(least[0] > 0.0)
-    return Rule(order, np.where(np.isfinite(left), left, 0.0), exact and bool(known), a.exponential, *least)
+    exact = exact and bool(np.all(least[0] > 0.0))
+    return Rule(order, np.where(np.isfinite(left), left, 0.0), exact, a.exponential, *least)
 
 
 def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -> Array:

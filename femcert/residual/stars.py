@@ -20,9 +20,9 @@ LOCAL_FACETS = {3: ((0, 1), (1, 2), (0, 2)), 4: ((0, 1), (1, 2), (2, 3), (0, 3))
 class Stars:
     """Facet and corner tables of a mesh of triangles or quadrilaterals.
 
-    A *side* of a facet is one of its elements: side 0 is ``f2t[0]``, and the facet's normal points out of it. A *corner*
-    is a vertex seen from one of its elements, numbered ``local vertex * elements + element``. A *fan* is a maximal chain
-    of corners around a vertex, each one counterclockwise of the one before.
+    A *side* of a facet is one of its elements: side 0 is ``f2t[0]``, and the facet's normal points out of it. A
+    *corner* is a vertex seen from one of its elements, numbered ``local vertex * elements + element``. A *fan* is a
+    maximal chain of corners around a vertex, each one counterclockwise of the one before.
 
     Attributes
     ----------
@@ -46,14 +46,16 @@ class Stars:
         self.slots = np.full(f2t.shape, -1)
         self.slots[np.where(first, 0, 1), t2f] = numbers
         tail = mesh.facets[0]
-        self.ends = np.array([[(mesh.t[v] != tail[t2f[l]]).astype(int) for v in pair] for l, pair in enumerate(self.local)])
+        pairs = enumerate(self.local)
+        self.ends = np.array([[(mesh.t[v] != tail[t2f[l]]).astype(int) for v in pair] for l, pair in pairs])
         corners = mesh.p[:, mesh.t]
         self.counterclockwise = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) > 0.0
 
     @cached_property
     def lengths(self) -> Array:
         """Of the facets."""
-        return np.asarray(np.linalg.norm(self.mesh.p[:, self.mesh.facets[1]] - self.mesh.p[:, self.mesh.facets[0]], axis=0))
+        start, end = self.mesh.p[:, self.mesh.facets].transpose(1, 0, 2)
+        return np.asarray(np.linalg.norm(end - start, axis=0))
 
     @cached_property
     def normals(self) -> Array:
@@ -91,7 +93,7 @@ class Stars:
 
     @cached_property
     def fans(self) -> Indices:
-        """Corners of each fan in order, ``(longest, fans)``, padded with -1. Fans that begin at the boundary come first."""
+        """Corners of each fan in order, ``(longest, fans)``, padded with -1; fans that begin at the boundary first."""
         mesh, nt = self.mesh, self.mesh.nelements
         facets = mesh.t2f.ravel()
         corner_at = np.full((2, 2, mesh.facets.shape[1]), -1)
@@ -121,7 +123,7 @@ class Stars:
             walk.append(step)
         fans = np.array(walk)
         if np.count_nonzero(fans >= 0) != mesh.t.size:
-            raise InputError("the elements around some vertex do not follow each other; does the mesh fold over itself?")
+            raise InputError("the elements around a vertex do not follow each other; does the mesh fold over itself?")
         return fans
 
 

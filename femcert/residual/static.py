@@ -1,4 +1,4 @@
-"""Bounds of the residual of one elliptic equation: the trial space split off, the rest between a flux and test functions."""
+"""Bounds of the residual of one elliptic equation: the trial space split off, flux and test functions for the rest."""
 
 from __future__ import annotations
 
@@ -74,12 +74,18 @@ class Static:
 
 
 def static_bound(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, *, steps: int | None = None
+    workspace: Workspace,
+    equation: Equation,
+    state: Array,
+    norm: str,
+    factor: Factorization,
+    *,
+    steps: int | None = None,
 ) -> Static:
     """Upper bound of the dual norm of the residual of a state in an equation, on triangles or quadrilaterals.
 
-    For P1 on triangles first without bubbles, with fewer quadrature points; on fine meshes the source hardly varies on an
-    element, and that is enough.
+    For P1 on triangles first without bubbles, with fewer quadrature points; on fine meshes the source hardly varies on
+    an element, and that is enough.
     """
     most = STEPS[workspace.degree] if steps is None else steps
     if workspace.degree == 1 and workspace.basis.mesh.t.shape[0] == 3:

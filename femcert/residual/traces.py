@@ -1,4 +1,4 @@
-"""Normal components of a flux on the facets, from both sides: whether it is conforming, and its values on the boundary."""
+"""Normal components of a flux on the facets from both sides: whether it is conforming, and its boundary values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FacetCheck:
         # Rounding against the flux there, and against rounding of the largest flux anywhere.
         if not np.all(jump <= ROUNDING * np.abs(one) + 1e-12 * size):
             raise UncertifiedError(
-                f"the flux is not conforming: its normal component jumps by up to {float(jump.max()):.3g} across facets; "
+                f"the flux is not conforming: its normal component jumps by up to {float(jump.max()):.3g}; "
                 "expected an H(div) field, such as one of ElementTriRT1"
             )
         return points, outward[self.first[facets]]
@@ -103,7 +103,7 @@ class FacetCheck:
 
     @cached_property
     def _normals(self) -> tuple[list[Array], list[NDArray[np.int64]]]:
-        """Outward unit normals of the local facets ``(2, elements, 1)``, and the elements that see them from their end."""
+        """Outward unit normals of the local facets ``(2, elements, 1)``, and the elements that see them backwards."""
         p, t = self.mesh.p, self.mesh.t
         middle = p[:, t].mean(axis=1)
         normals, backward = [], []

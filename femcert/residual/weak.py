@@ -1,9 +1,8 @@
-"""The weak residual of an elliptic equation as a functional on the continuous space, with the norm it is measured in."""
+"""The weak residual of an elliptic equation as a functional on the continuous space, and the norm it is measured in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +114,8 @@ class WeakResidual:
 
     def on_basis(self) -> Array:
         """``<r, phi_i>`` for the basis functions of the state, Dirichlet dofs included."""
-        return self.sampler.moments(self.basis, self.source, -self.flux) + self.traces.moments(self.natural, self.basis.N)
+        inside = self.sampler.moments(self.basis, self.source, -self.flux)
+        return inside + self.traces.moments(self.natural, self.basis.N)
 
     def without(self, w: Array) -> WeakResidual:
         """``r - (w, .)_V`` for a finite-element function w."""
