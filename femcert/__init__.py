@@ -51,6 +51,7 @@ from .residual import (
     kkt_residual,
     poincare_constant,
     reduced_gradient_norm,
+    space_time_norm,
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, stability
@@ -110,6 +111,7 @@ __all__ = [
     "poincare_constant",
     "reduced_gradient_norm",
     "refinement_study",
+    "space_time_norm",
     "stability",
     "write_report",
 ]

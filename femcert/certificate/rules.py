@@ -12,6 +12,8 @@ from ..problem.candidate import Candidate
 from ..problem.checks import number
 from ..problem.data import Data
 from ..residual import Residuals
+from ..residual.physics import check_pde_norm
+from ..residual.weak import check_norm
 from ..stability import Stability
 
 
@@ -24,11 +26,21 @@ class Rule:
     stability
         A stability constant computed beforehand, used for every candidate. Default: that of the problem, for a
         nonlinear one at the candidate.
+    pde_norm
+        How the physics residual is measured: ``"rms"``, the paper's root mean square, or a method of `dual_norm`, such
+        as ``"equilibrated"``, a guaranteed upper bound over the continuous space (for heat, over space and time). With
+        a dual norm the boundary residual is measured in H^1/2.
+    norm
+        ``"energy"`` or ``"h1"``: the norm of the test functions in a dual norm.
     """
 
     stability: Stability | None = field(default=None, repr=False)
+    pde_norm: str = "rms"
+    norm: str = "energy"
 
     def __post_init__(self) -> None:
+        check_pde_norm(self.pde_norm)
+        check_norm(self.norm)
         if self.stability is not None and not isinstance(self.stability, Stability):
             raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
 
@@ -66,6 +78,8 @@ class Rule:
             "name": type(self).__name__,
             "weights": self.weights,
             "stability": "given" if self.stability is not None else "computed",
+            "pde_norm": self.pde_norm,
+            "norm": self.norm,
         }
 
 

@@ -75,6 +75,8 @@ class StochasticRadius(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.pde_norm != "rms":
+            raise InputError(f"pde_norm is {self.pde_norm!r}; the stochastic radius samples the strong residual itself")
         object.__setattr__(self, "points", count(self.points, "points"))
         object.__setattr__(self, "seed", count(self.seed, "seed", least=0))
         object.__setattr__(self, "zeta", check_zeta(self.zeta))

@@ -32,6 +32,7 @@ class StoppingRule:
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""
-        residuals = evaluate(self.problem, self.data, candidate)
+        options = {"pde_norm": self.rule.pde_norm, "norm": self.rule.norm}
+        residuals = evaluate(self.problem, self.data, candidate, **options)
         pde = self.rule.physics(self.problem, candidate, residuals)
         return bool(self.rule.total(residuals, pde) <= self.tolerance)

@@ -9,12 +9,14 @@ from .components import Residuals, evaluate
 from .dual import DualNorm, dual_norm
 from .friedrichs import friedrichs_constant, poincare_constant
 from .optimality import KKT, kkt_residual, reduced_gradient_norm
+from .parabolic import SpaceTimeNorm, space_time_norm
 from .strong import strong_rms
 
 __all__ = [
     "KKT",
     "DualNorm",
     "Residuals",
+    "SpaceTimeNorm",
     "boundary_norm",
     "dual_norm",
     "evaluate",
@@ -23,5 +25,6 @@ __all__ = [
     "kkt_residual",
     "poincare_constant",
     "reduced_gradient_norm",
+    "space_time_norm",
     "strong_rms",
 ]

@@ -9,7 +9,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from .optimality import reduced_gradient_norm
-from .strong import strong_rms
+from .physics import physics_residuals
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,10 @@ class Residuals:
         return [(name, getattr(self, name)) for name in ("data", "pde", "bc", "optimality", "admissibility")]
 
 
-def evaluate(problem: Problem, data: Data, candidate: Candidate) -> Residuals:
-    """Residual components of `candidate`, in the norms of the paper's protocol."""
+def evaluate(
+    problem: Problem, data: Data, candidate: Candidate, *, pde_norm: str = "rms", norm: str = "energy"
+) -> Residuals:
+    """Residual components of `candidate`: physics and boundary as `physics_residuals` says, by default the paper's."""
     check_candidate(problem, candidate)
     problem.check_data(data)
     q = candidate.parameter
@@ -58,10 +60,11 @@ def evaluate(problem: Problem, data: Data, candidate: Candidate) -> Residuals:
     else:
         gradient = reduced_gradient_norm(problem, data, q)
         optimality = Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
+    pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
         data=Bound(misfit + rounding, "upper", "norm of H u - y"),
-        pde=Bound(strong_rms(problem, u, q), "estimate", "RMS of the strong residual"),
-        bc=Bound(problem.boundary_defect(u, q), "estimate", "L2 norm of the boundary defect"),
+        pde=pde,
+        bc=bc,
         optimality=optimality,
         admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,

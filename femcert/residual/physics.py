@@ -1,0 +1,72 @@
+"""Physics and boundary residual of a candidate in the norm that a rule asks for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array
+from ..problem.heat import HeatInitial
+from ..problem.lagrange import mass_matrix
+from .boundary import boundary_norm
+from .dual import METHODS, dual_norm
+from .parabolic import has_trajectory, space_time_norm
+from .strong import strong_rms
+
+PDE_NORMS = ("rms", *METHODS)
+
+
+def check_pde_norm(pde_norm: str) -> str:
+    """`pde_norm` if it is one of those known."""
+    if pde_norm not in PDE_NORMS:
+        raise InputError(f"pde_norm is {pde_norm!r}; expected one of {', '.join(map(repr, PDE_NORMS))}")
+    return pde_norm
+
+
+def physics_residuals(
+    problem: Problem, candidate: Candidate, state: Array, *, pde_norm: str, norm: str
+) -> tuple[Bound, Bound]:
+    """The components ``pde`` and ``bc``.
+
+    ``"rms"``: the paper's root mean square of the strong residual, and the L2 norm of the boundary defect. Else a
+    method of `dual_norm` (for a heat trajectory the space-time norm), and the H^1/2 norm of the boundary defect, to
+    which a heat problem adds the L2 norm of its initial error.
+    """
+    check_pde_norm(pde_norm)
+    q = candidate.parameter
+    if pde_norm == "rms":
+        pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
+        return pde, Bound(problem.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
+    if not problem.has_state:
+        none = Bound(0.0, "upper", "there is no state equation")
+        return none, none
+    if isinstance(problem, HeatInitial):
+        if pde_norm != "equilibrated":
+            raise InputError(f"pde_norm is {pde_norm!r}; a heat problem has 'rms' and 'equilibrated'")
+        return _of_heat(problem, candidate, state)
+    pde = dual_norm(problem, candidate, pde_norm, norm=norm).best
+    return pde, boundary_norm(problem, state, norm=norm, parameter=None if problem.linear else np.asarray(q))
+
+
+def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[Bound, Bound]:
+    """The space-time residual and the initial error of a trajectory.
+
+    Where only states at the observation times are given, those of the problem's own trajectory, whose norm bounds its
+    error at any time, plus the largest L2 distance of the given states from it.
+    """
+    gap = 0.0
+    if not has_trajectory(problem, candidate):
+        if problem.scheme == "exact":
+            raise UncertifiedError("the exact exponential has no trajectory; use 'crank-nicolson', or pde_norm='rms'")
+        own = problem.trajectory(candidate.parameter)
+        distance = state.reshape(problem.basis.N, -1) - own[:, problem.observed]
+        mass = mass_matrix(problem.basis)
+        gap = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
+        candidate = Candidate(own, candidate.parameter, name=candidate.name)
+    whole = space_time_norm(problem, candidate, below=False)
+    edge = boundary_norm(problem, state)
+    pde = Bound(whole.residual.value + gap, whole.residual.side, whole.residual.source)
+    return pde, Bound(edge.value + whole.initial.value, edge.side, f"initial error; {edge.source}")
