@@ -34,10 +34,9 @@ class Given:
     sign: str = "any"
 
     def at(self, sampler: Sampler) -> Array:
-        """Values at the points; one column where the value is one number."""
-        if np.isscalar(self.value):
-            return np.full((sampler.mesh.nelements, 1), float(self.value))  # type: ignore[arg-type]
-        return sampled_at(self.value, sampler.mesh, sampler.x, self.name, sign=self.sign)
+        """Values at the points; one column where the value is the same all over each element."""
+        x = sampler.x if callable(self.value) else np.zeros((1, sampler.mesh.nelements, 1))
+        return sampled_at(self.value, sampler.mesh, x, self.name, sign=self.sign)
 
 
 @dataclass(frozen=True)

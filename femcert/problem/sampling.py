@@ -188,15 +188,16 @@ def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> Fit 
     Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. None if the
     samples are of no such polynomial.
     """
-    size = float(np.abs(values).max(initial=0.0))
-    if values.shape[1] == 1 or np.ptp(values, axis=1).max(initial=0.0) <= 1e-13 * size:
+    size = np.abs(values).max(axis=1, initial=0.0)
+    rounding = 1e-14 * float(size.max(initial=0.0))
+    if values.shape[1] == 1 or np.all(np.ptp(values, axis=1) <= 1e-13 * size + rounding):
         return Fit(0, values[:, 0], np.zeros(len(values)))
     for degree in range(1, most + 1):
         P = _centred_monomials(sampler, degree)
         if P.shape[0] >= sampler.W.size:
             return None
         coefficients = values @ np.linalg.pinv(P)
-        if np.abs(coefficients @ P - values).max() <= 1e-11 * size:
+        if np.all(np.abs(coefficients @ P - values).max(axis=1) <= 1e-11 * size + rounding):
             # The first monomial is the constant; the others are at most this large on the reference element.
             spread = np.abs(coefficients[:, 1:]) @ _largest_monomials(sampler, degree)[1:]
             return Fit(degree, coefficients[:, 0], spread)

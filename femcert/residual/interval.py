@@ -114,7 +114,9 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Rule, norm: str, d
     flux = _antiderivative(rest, rule)
     checked = majorant(rest, flux, rule, lambda sharp: workspace.friedrichs(r, rule, norm, sharp), workspace.facets)
     rounding = SIZE_ROUNDING * size_of(r)
-    upper = np.sqrt(square * (1.0 + ROUNDING) + 2.0 * abs(on_w - square) + checked.value**2) + rounding
+    # What quadrature may miss, then what rounding may.
+    missed = rule.signed * (square + 4.0 * size_of(r) * np.sqrt(square))
+    upper = np.sqrt(square * (1.0 + ROUNDING) + missed + 2.0 * abs(on_w - square) + checked.value**2) + rounding
     lower = lowered(r, rule, on_w / np.sqrt(square)) if square > 0.0 else 0.0
     local = sampler.integral(r.norm.A * dot(slope, slope) + r.norm.C * value**2)
     indicators = np.sqrt(local + checked.elements**2)

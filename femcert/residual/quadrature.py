@@ -21,7 +21,7 @@ from ..problem.lagrange import degree
 from ..problem.sampling import Sampler, polynomial_fit
 
 # Highest orders that are used, by vertices of an element; beyond them the remainder is reported as it is.
-MOST_ORDER = {2: 120, 3: 18, 4: 24}
+MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
 SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
@@ -87,6 +87,8 @@ class Rule:
         Whether all integrals are exact, or their remainders known.
     separate
         Whether the remainder refers to the two terms of a difference rather than to the difference (exponentials).
+    signed
+        Bound of the remainder of integrals of products, which have no sign: zero where they are polynomials.
     least_conductivity, least_reaction
         Lower bounds, on each element, of the weights of the norm.
     """
@@ -95,6 +97,7 @@ class Rule:
     remainder: Array
     exact: bool
     separate: bool
+    signed: float
     least_conductivity: Array
     least_reaction: Array
 
@@ -128,6 +131,10 @@ def choose_rule(
     in_flux = 0 if a.exponential else d_a
     # Bubbles that match the source have degree k + 1, curls of stream functions k.
     numerator = max(2 * max(k if light or not data else k + 1, in_flux + k - 1), 2 * data, data + k)
+    if vertices == 2:
+        # There the flux is an antiderivative of the source.
+        numerator = max(numerator, 2 * (data + 1))
+    curved = False
     spread, step = a.spread if energy or a.exponential else np.zeros(mesh.nelements), d_a
     if vertices == 4:
         bent = _bend(mesh)
@@ -137,14 +144,16 @@ def choose_rule(
         spread, step = (1.0 + spread) * (1.0 + bent) - 1.0, step + curved
     if not light:
         # Test functions of one degree more than the state, for the lower bound.
-        numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4), data + k + 1)
+        squares = 0 if energy and _zero(equation.reaction) else 2 * k + 2 + (d_c if energy else 0)
+        numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4), data + k + 1, squares)
+    rational = a.exponential or (vertices == 4 and curved)
     varying = bool(spread.max(initial=0.0) > 0.0)
     if a.exponential and not energy:
         spread = 2.0 * spread
     if a.exponential:
         numerator += 2
     order = min(numerator, MOST_ORDER[vertices])
-    small = SMALL_ON_LINES if vertices == 2 else SMALL_SEPARATE if a.exponential else SMALL
+    small = SMALL_ON_LINES if vertices == 2 else SMALL_SEPARATE if rational else SMALL
     while varying and order < MOST_ORDER[vertices] and _remainder(order, numerator, step, spread, a).max() > small:
         order += 1
     left = _remainder(order, numerator, step, spread, a) if varying else np.zeros(mesh.nelements)
@@ -152,7 +161,9 @@ def choose_rule(
     one = np.ones(1)
     least = (a.least, c.least) if energy else (one, one)
     exact = exact and bool(np.all(least[0] > 0.0))
-    return Rule(order, np.where(np.isfinite(left), left, 0.0), exact, a.exponential, *least)
+    left = np.where(np.isfinite(left), left, 0.0)
+    signed = float(left.max(initial=0.0)) if rational else 0.0
+    return Rule(order, left, exact, a.exponential, signed, *least)
 
 
 def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -> Array:

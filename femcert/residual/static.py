@@ -125,7 +125,9 @@ def checked_bound(
         return workspace.friedrichs(r, rule, norm, sharp)
 
     checked = majorant(parts.rest, flux, rule, constant, workspace.facets)
-    square = parts.square * (1.0 + ROUNDING) + 2.0 * abs(parts.cross) + checked.value**2
+    square = parts.square * (1.0 + ROUNDING + rule.signed) + 2.0 * abs(parts.cross) + checked.value**2
+    # What quadrature may miss of r(w) and of rest(w).
+    square += 4.0 * rule.signed * size_of(r) * float(np.sqrt(max(parts.square, 0.0)))
     upper = float(np.sqrt(square)) * (1.0 + ROUNDING) + SIZE_ROUNDING * size_of(r)
     return Static(workspace, factor, r, parts, rule, checked, upper)
 
@@ -138,7 +140,7 @@ def size_of(r: WeakResidual) -> float:
 def lowered(r: WeakResidual, rule: Rule, quotient: float) -> float:
     """A quotient of quadratures made a lower bound: less the remainders of quadrature, and rounding."""
     epsilon = float(rule.remainder.max(initial=0.0))
-    quotient -= size_of(r) * (2.0 * epsilon * rule.separate + SIZE_ROUNDING)
+    quotient -= size_of(r) * (2.0 * rule.signed + SIZE_ROUNDING)
     return max(quotient * (1.0 - epsilon) * (1.0 - ROUNDING), 0.0)
 
 
