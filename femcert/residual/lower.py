@@ -15,7 +15,7 @@ from ..problem.checks import Array
 from ..problem.sampling import Sampler
 from .hierarchy import ElementMatrices, Space, conjugate_gradients
 from .riesz import Split
-from .weak import WeakResidual
+from .weak import Samples, WeakResidual
 
 # Steps of conjugate gradients for the default lower bound; a step that gains less than this ends it.
 STEPS, ENOUGH = 6, 0.003
@@ -113,7 +113,7 @@ def traces_of(space: Space, r: WeakResidual) -> Array:
     return values
 
 
-def samples_of(space: Space, r: WeakResidual, dofs: Array) -> tuple[Array, Array, Array]:
+def samples_of(space: Space, r: WeakResidual, dofs: Array) -> Samples:
     """Values, gradients and boundary values of a function of a hierarchical space."""
     trace = np.zeros((0, 1))
     if r.traces.basis is not None:
@@ -155,7 +155,7 @@ def enriched_representative(enriched: Enriched, matrices: ElementMatrices, r: We
     return v
 
 
-def best_quotient(r: WeakResidual, functions: list[tuple[Array, Array, Array]]) -> float:
+def best_quotient(r: WeakResidual, functions: list[Samples]) -> float:
     """``sup <r, v> / ‖v‖`` over the span of functions given by samples: a lower bound of the dual norm."""
     h = np.array([r.apply(*f) for f in functions])
     G = np.array([[r.inner(f, g) for g in functions] for f in functions])

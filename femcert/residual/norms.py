@@ -26,8 +26,8 @@ from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from ..problem.sampling import Fit, Sampler, polynomial_fit
 from .edges import Edges
+from .weak import check_norm
 
-NORMS = ("energy", "h1")
 # Degree up to which a coefficient is taken as a polynomial on elements, and spare degrees of the rule for what is none.
 MOST_DEGREE = 4
 SPARE = 10
@@ -175,8 +175,7 @@ def state_norm(problem: Problem, norm: str, *, state: Any = None, parameter: Any
     UncertifiedError
         The operator is not said to be symmetric positive definite: there is no energy.
     """
-    if norm not in NORMS:
-        raise InputError(f"norm is {norm!r}; expected one of {', '.join(NORMS)}")
+    check_norm(norm)
     if not isinstance(problem, (LinearProblem, NonlinearProblem)) or not problem.has_state:
         raise InputError(f"a {type(problem).__name__} has no state; expected a problem with one")
     if norm == "h1":

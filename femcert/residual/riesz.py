@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from ..linalg import Factorization
 from ..problem.checks import Array
 from ..problem.sampling import dot
-from .weak import WeakResidual
+from .weak import Samples, WeakResidual
 
 MOST_CORRECTIONS = 5
 # Relative to the energy of the state's flux, what is left on the trial space is then rounding.
@@ -31,12 +32,15 @@ class Split:
         ``‖w‖²`` and ``rest(w)``.
     rest
         The remaining functional; it vanishes on the trial space up to rounding.
+    samples
+        Values, gradients and boundary values of w, where it is more than its part in the trial space.
     """
 
     representative: Array
     square: float
     cross: float
     rest: WeakResidual
+    samples: Samples | None = None
 
 
 def split(r: WeakResidual, factor: Factorization, free: NDArray[np.int64]) -> Split:
@@ -58,3 +62,13 @@ def split(r: WeakResidual, factor: Factorization, free: NDArray[np.int64]) -> Sp
         rest = r.without(w)
         left = rest.on_basis()[free]
     return Split(w, float((whole - left) @ w[free]), float(left @ w[free]), rest)
+
+
+def split_further(r: WeakResidual, first: Split, function: Samples, factor: Factorization, free: Any) -> Split:
+    """Take a function beyond the trial space out of a residual as well, then once more the trial space."""
+    again = split(first.rest.without_samples(function), factor, free)
+    on_trial = first.representative + again.representative
+    parts = zip(r.samples(on_trial), function, strict=True)
+    value, slope, trace = (a + b for a, b in parts)
+    w = (value, slope, trace)
+    return Split(on_trial, r.inner(w, w), again.rest.apply(*w), again.rest, w)

@@ -17,12 +17,14 @@ from .flux import Flux
 from .lower import best_quotient, bubble_search, samples_of
 from .majorant import Majorant, majorant
 from .quadrature import Rule
-from .riesz import Split, split
+from .riesz import Split, split, split_further
 from .weak import WeakResidual
 from .workspace import Workspace
 
 # Against the misfit of the flux: too little to spend bubbles on.
 SMALL_OSCILLATION = 0.01
+# A reaction c with c h² above this many a asks for more.
+DOMINATING = 4.0
 # Improving steps of the flux, by degree of the state.
 STEPS = {1: 3, 2: 5}
 # Sums of many terms, relative to the result; and differences of fluxes, relative to the fluxes.
@@ -66,9 +68,9 @@ class Static:
     def indicators(self) -> Array:
         """Root of ``‖w‖_K²`` plus the squared majorant on each element."""
         square = self.checked.elements**2
-        if self.parts.representative.any():
+        if self.parts.square > 0.0:
             r = self.residual
-            value, slope, _ = r.samples(self.parts.representative)
+            value, slope, _ = self.parts.samples or r.samples(self.parts.representative)
             square = square + r.sampler.integral(r.norm.A * dot(slope, slope) + r.norm.C * value**2)
         return np.sqrt(square)
 
@@ -90,9 +92,37 @@ def static_bound(
     most = STEPS[workspace.degree] if steps is None else steps
     if workspace.degree == 1 and workspace.basis.mesh.t.shape[0] == 3:
         result = _with_rule(workspace, equation, state, norm, factor, most, light=True)
-        if result.checked.oscillation <= SMALL_OSCILLATION * result.checked.misfit:
+        if result.checked.oscillation <= SMALL_OSCILLATION * result.checked.misfit and not _reacts(result):
             return result
-    return _with_rule(workspace, equation, state, norm, factor, most, light=False)
+    result = _with_rule(workspace, equation, state, norm, factor, most, light=False)
+    if not _reacts(result):
+        return result
+    sharper = _with_bubbles(workspace, equation, state, norm, factor, most)
+    return sharper if sharper.upper < result.upper else result
+
+
+def _reacts(result: Static) -> bool:
+    """Whether the reaction dominates on some element, and the flux, which knows nothing of it, matters."""
+    r = result.residual
+    ratio = r.sampler.means(r.norm.C) * result.workspace.facets.diameters**2 / r.sampler.means(r.norm.A)
+    return bool(ratio.max() > DOMINATING) and result.checked.value**2 > SMALL_OSCILLATION * result.parts.square
+
+
+def _with_bubbles(
+    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, steps: int
+) -> Static:
+    """The bound after bubbles beyond the trial space have been split off too.
+
+    They carry nearly all of the residual also where the reaction dominates, and what the flux makes too large is then
+    small.
+    """
+    rule = workspace.rule(equation, norm, enriched=workspace.degree + 1)
+    r = workspace.residual(equation, state, norm, rule)
+    parts = split(r, factor, workspace.free)
+    v = bubble_search(workspace.enriched, workspace.matrices(r), parts, factor, workspace.free)
+    parts = split_further(r, parts, samples_of(workspace.enriched.space, r, v), factor, workspace.free)
+    flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=steps)
+    return checked_bound(workspace, r, parts, rule, norm, factor, flux)
 
 
 def static_lower(workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization) -> float:

@@ -14,6 +14,9 @@ from ..problem.checks import Array
 from ..problem.equation import Equation, is_zero
 from ..problem.sampling import Sampler, dot
 
+# Values, gradients and values on the natural boundary of a function.
+Samples = tuple[Array, Array, Array]
+
 NORMS = ("energy", "h1")
 # Order of the rule on boundary facets: squares of polynomials of degree 6, and points enough to recognize degree 4.
 FACET_ORDER, FACET_DEGREE = 12, 4
@@ -119,13 +122,16 @@ class WeakResidual:
 
     def without(self, w: Array) -> WeakResidual:
         """``r - (w, .)_V`` for a finite-element function w."""
-        values = self.sampler.values(self.basis, w)
-        slopes = self.sampler.gradients(self.basis, w)
+        return self.without_samples(self.samples(w))
+
+    def without_samples(self, function: Samples) -> WeakResidual:
+        """``r - (w, .)_V`` for a function given by samples of its values, gradients and boundary values."""
+        value, slope, trace = function
         return replace(
             self,
-            source=self.source - self.norm.C * values if self.norm.C.any() else self.source,
-            flux=self.flux + self.norm.A * slopes,
-            natural=self.natural - self.norm.B * self.traces.values(w) if self.norm.B.any() else self.natural,
+            source=self.source - self.norm.C * value if self.norm.C.any() else self.source,
+            flux=self.flux + self.norm.A * slope,
+            natural=self.natural - self.norm.B * trace if self.norm.B.any() else self.natural,
         )
 
     def apply(self, value: Array, slope: Array, trace: Array) -> float:
@@ -133,13 +139,13 @@ class WeakResidual:
         inside = self.sampler.integral(self.source * value - dot(self.flux, slope)).sum()
         return float(inside + self._boundary_integral(self.natural * trace))
 
-    def inner(self, first: tuple[Array, Array, Array], second: tuple[Array, Array, Array]) -> float:
+    def inner(self, first: Samples, second: Samples) -> float:
         """``(v, w)_V`` for two functions given by samples."""
         (v, dv, v_b), (w, dw, w_b) = first, second
         inside = self.norm.A * dot(dv, dw) + self.norm.C * v * w
         return float(self.sampler.integral(inside).sum() + self._boundary_integral(self.norm.B * v_b * w_b))
 
-    def samples(self, dofs: Array) -> tuple[Array, Array, Array]:
+    def samples(self, dofs: Array) -> Samples:
         """Values, gradients and boundary values of a finite-element function of the state's space."""
         return (
             self.sampler.values(self.basis, dofs),
