@@ -41,6 +41,7 @@ def refinement_study(
         ``build(mesh)`` returns the `Case` on a mesh, or a pair ``(problem, candidate)``.
     levels
         How many meshes at most. Or a sequence of things (numbers, meshes): `build` is then called with each of them.
+        A `build` whose one argument is not called ``mesh`` gets the numbers 0, 1, ... of the levels instead of meshes.
     adaptive
         Refine only the elements that `doerfler` marks by their share of the upper bound; else all of them.
     mesh
@@ -112,11 +113,23 @@ def _checked_levels(build: Any, levels: Any, adaptive: Any, mesh: Any) -> int | 
         if not len(levels):
             raise InputError("levels is empty; expected at least one level")
         return list(levels)
+    if mesh is None and not adaptive and _takes_a_number(build):
+        return list(range(count(levels, "levels")))
     if mesh is None and not _works_without_argument(build):
         raise InputError("build needs a mesh; expected mesh=, the first one, or a build with a default mesh")
     if mesh is not None and not isinstance(mesh, Mesh):
         raise InputError(f"mesh is a {type(mesh).__name__}; expected a scikit-fem mesh")
     return count(levels, "levels")
+
+
+def _takes_a_number(build: Any) -> bool:
+    """Whether `build` needs one argument that is not called a mesh: then it is the number of the level."""
+    try:
+        parameters = list(inspect.signature(build).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(needed) == 1 and "mesh" not in needed[0].name.lower()
 
 
 def _works_without_argument(build: Any) -> bool:

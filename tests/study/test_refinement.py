@@ -394,3 +394,17 @@ def test_fitted_slope():
     assert fitted_slope(x, 3.0 * x**-0.25) == pytest.approx(-0.25)
     assert fitted_slope([4.0, 4.0], [1.0, 2.0]) is None
     assert fitted_slope([], []) is None
+
+
+def test_a_build_of_numbers_gets_the_numbers_of_the_levels():
+    seen = []
+
+    def build(level):
+        seen.append(level)
+        return on_line(MeshLine(np.linspace(0.0, 1.0, 2 ** (level + 2) + 1)))
+
+    study = refinement_study(build, levels=3)
+    assert seen == [0, 1, 2]
+    assert [row.elements for row in study.rows] == [4, 8, 16]
+    with pytest.raises(fc.InputError, match="build needs a mesh"):
+        refinement_study(build, levels=3, adaptive=True)
