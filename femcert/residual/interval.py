@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,8 +86,11 @@ def line_bound(workspace: Workspace, equation: Equation, state: Array, norm: str
         rule = workspace.rule(equation, norm, enriched=degree)
         r = workspace.residual(equation, state, norm, rule)
         bound = _with_degree(workspace, r, rule, norm, degree)
-        if best is None or bound.upper < best.upper:
+        # A low degree may have the least upper bound, by rounding, but never the largest lower one.
+        if best is None or not best.exact:
             best = bound
+        elif bound.exact:
+            best = replace(bound, upper=min(bound.upper, best.upper), lower=max(bound.lower, best.lower))
         if bound.checked.value <= SMALL * bound.upper:
             break
     assert best is not None
