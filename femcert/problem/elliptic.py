@@ -13,7 +13,7 @@ from skfem.helpers import dot, grad
 from ..errors import InputError
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
-from .equation import Equation, Field, Given
+from .equation import ZERO, Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
@@ -147,7 +147,7 @@ class EllipticCoefficient(NonlinearProblem):
         """The strong form with the conductivity ``a(parameter)``."""
         exponential = self.transform == "exp"
         a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
-        return Equation(a, Given(0.0, "reaction"), self._source, self.boundary)
+        return Equation(a, ZERO, self._source, self.boundary)
 
 
 def is_lumped(mass: str) -> bool:

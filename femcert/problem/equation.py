@@ -39,6 +39,9 @@ class Given:
         return sampled_at(self.value, sampler.mesh, x, self.name, sign=self.sign)
 
 
+ZERO = Given(0.0, "reaction")
+
+
 @dataclass(frozen=True)
 class Field:
     """A finite-element function; with ``exponential=True``, its exponential."""

@@ -17,7 +17,7 @@ from .boundary import Value
 from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import diffusion, is_lumped, lumped_load
-from .equation import Equation, Field, Given
+from .equation import ZERO, Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
 from .sensors import Sensors
@@ -97,7 +97,7 @@ class HeatInitial(LinearProblem):
 
     def equation(self, rate: Any) -> Equation:
         """The elliptic equation ``-div(kappa grad u) = -u_t`` at one time, for the time derivative `rate`."""
-        return Equation(self._diffusivity, Given(0.0, "reaction"), Field(self.basis, -rate), self.boundary)
+        return Equation(self._diffusivity, ZERO, Field(self.basis, -rate), self.boundary)
 
     @property
     def time_step(self) -> float:

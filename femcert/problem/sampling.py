@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +47,15 @@ class Sampler:
         # Two of the rules on triangles have negative weights; the sum of nonnegative values must not be negative.
         self.order = order + 1 if mesh.t.shape[0] == 3 and order in (3, 7) else order
         self.X, self.W = get_quadrature(mesh.refdom, self.order)
+
+    def at_points(self, points: Array) -> Sampler:
+        """The same elements at other reference points, for evaluation only."""
+        other = Sampler(self.mesh, 0, points=points)
+        if self.mesh.t.shape[0] < 4:
+            # Straight elements have one Jacobian each, whatever the points.
+            for name in ("jacobian", "signed_determinant", "determinant", "inverse"):
+                other.__dict__[name] = getattr(self, name)
+        return other
 
     @cached_property
     def jacobian(self) -> Array:
@@ -109,13 +119,17 @@ class Sampler:
         if np.ptp(slopes, axis=2).max() == 0.0:
             slopes = slopes[:, :, :1]
         local = _local(basis, dofs)
-        reference = [local @ slopes[:, j] for j in range(len(self.X))]
-        return self.physical(np.array(reference))
+        return self.physical([local @ slopes[:, j] for j in range(len(self.X))])
 
-    def physical(self, reference: Array) -> Array:
+    def physical(self, reference: Sequence[Array]) -> Array:
         """Gradients with respect to x from gradients with respect to X: ``J^-T g``."""
         B = self.inverse
-        return np.array([sum(B[j, i] * reference[j] for j in range(len(B))) for i in range(len(B))])
+        result = np.empty((len(B), len(reference[0]), max(reference[0].shape[1], B.shape[3])))
+        for i in range(len(B)):
+            np.multiply(B[0, i], reference[0], out=result[i])
+            for j in range(1, len(B)):
+                result[i] += B[j, i] * reference[j]
+        return result
 
     def moments(self, basis: Basis, source: Array, flux: Array) -> Array:
         """``int source phi_i + flux . grad phi_i`` for all basis functions, a dof vector."""

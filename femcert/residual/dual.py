@@ -137,11 +137,15 @@ def dual_norm(
     if method != "equilibrated":
         return _from_below(workspace, equation, u, factor, method, norm)
     static = static_bound(workspace, equation, u, norm, factor, steps=steps)
+    exact, words = static.exact, static.words
+
+    def lower() -> Bound:
+        value = static_lower(workspace, equation, u, norm, factor)
+        return Bound(value, "lower" if exact else "estimate", f"bubbles beyond the trial space, {words}")
+
     return DualNorm(
-        upper=Bound(static.upper, "upper" if static.exact else "estimate", f"equilibrated flux, {static.words}"),
-        lower=lambda: Bound(
-            static_lower(workspace, equation, u, norm, factor), "lower" if static.exact else "estimate", "bubbles"
-        ),
+        upper=Bound(static.upper, "upper" if exact else "estimate", f"equilibrated flux, {words}"),
+        lower=lower,
         indicators=static.indicators(),
         method=method,
         norm=norm,

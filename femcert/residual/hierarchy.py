@@ -107,28 +107,44 @@ class ElementMatrices:
     """``(weight grad u, grad v) + (mass u, v)`` element by element, with a constant weight on each; never assembled."""
 
     def __init__(self, space: Space, mesh: Any, weight: Array, mass: Array | None = None) -> None:
+        self.space = space
         sampler = Sampler(mesh, 2 * space.elem.degree if mesh.t.shape[0] == 4 or mass is not None else _gram(space))
         phi, slopes = sampler.table(space.elem)
-        n, B, dx = len(phi), sampler.inverse, sampler.dx
-        metric = np.array([[sum(B[i, k] * B[j, k] for k in (0, 1)) for j in (0, 1)] for i in (0, 1)])
-        if metric.shape[3] == 1:
-            parts = np.einsum("aiq,bjq,q->ijab", slopes, slopes, sampler.W).reshape(4, n * n)
-            scale = metric[..., 0] * (weight * sampler.determinant[:, 0])
-            local = scale.reshape(4, -1).T @ parts
+        B, n = sampler.inverse, len(phi)
+        pairs = ((0, 0), (0, 1), (1, 1))
+        metric = np.array([sum(B[i, k] * B[j, k] for k in (0, 1)) for i, j in pairs])
+        product = np.array([slopes[:, None, i] * slopes[None, :, j] for i, j in pairs])
+        product[1] += product[1].transpose(1, 0, 2)
+        # Each local matrix is a sum of matrices of the reference element with factors of the element: a few of them on
+        # straight elements, one for each quadrature point on bent ones.
+        if B.shape[3] == 1:
+            parts = [product @ sampler.W]
+            factors = [metric[..., 0] * (weight * sampler.determinant[:, 0])]
         else:
-            parts = np.einsum("aiq,bjq->ijqab", slopes, slopes).reshape(-1, n * n)
-            local = np.moveaxis(metric * (weight[:, None] * dx), 2, 0).reshape(len(weight), -1) @ parts
+            parts = [np.moveaxis(product, 3, 1).reshape(-1, n, n)]
+            factors = [np.moveaxis(metric * (weight[:, None] * sampler.dx), 2, 1).reshape(-1, len(weight))]
         if mass is not None:
-            local += (mass[:, None] * dx) @ np.einsum("aq,bq->qab", phi, phi).reshape(len(sampler.W), n * n)
-        self.local = local.reshape(-1, n, n)
-        if space.element_signs is not None:
-            self.local *= space.element_signs.T[:, :, None] * space.element_signs.T[:, None, :]
-        self.space = space
+            parts.append(np.einsum("aq,bq->qab", phi, phi))
+            factors.append((mass[:, None] * sampler.dx).T)
+        self._parts, self._factors = np.concatenate(parts), np.concatenate(factors)
+
+    @cached_property
+    def _local(self) -> Array | None:
+        """Local matrices, where there are too many parts to be applied one by one."""
+        if len(self._parts) <= 3:
+            return None
+        return self._matrices()
+
+    def _matrices(self) -> Array:
+        n = self._parts.shape[1]
+        local = (self._factors.T @ self._parts.reshape(-1, n * n)).reshape(-1, n, n)
+        signs = self.space.element_signs
+        return local if signs is None else local * signs.T[:, :, None] * signs.T[:, None, :]
 
     @cached_property
     def diagonal(self) -> Array:
         """Of the matrix that these would assemble to."""
-        return self.gather(np.einsum("kii->ki", self.local))
+        return self.gather(self._factors.T @ np.einsum("cii->ci", self._parts))
 
     def gather(self, local: Array) -> Array:
         """Sums over elements of local vectors ``(elements, functions)``."""
@@ -136,14 +152,22 @@ class ElementMatrices:
 
     def assembled(self) -> Any:
         """The sparse matrix."""
-        n = self.local.shape[1]
+        n = self._parts.shape[1]
         dofs = self.space.element_dofs.T
         rows, cols = np.repeat(dofs, n, axis=1).ravel(), np.tile(dofs, (1, n)).ravel()
-        return csr_matrix((self.local.ravel(), (rows, cols)), shape=(self.space.N, self.space.N))
+        return csr_matrix((self._matrices().ravel(), (rows, cols)), shape=(self.space.N, self.space.N))
 
     def apply(self, u: Array) -> Array:
         """The matrix times a dof vector."""
-        return self.gather(np.matmul(self.local, u[self.space.element_dofs].T[..., None])[..., 0])
+        values = u[self.space.element_dofs].T
+        if self._local is not None:
+            return self.gather(np.matmul(self._local, values[..., None])[..., 0])
+        signs = self.space.element_signs
+        values = values if signs is None else values * signs.T
+        result = np.zeros_like(values)
+        for part, factor in zip(self._parts, self._factors, strict=True):
+            result += factor[:, None] * (values @ part)
+        return self.gather(result if signs is None else result * signs.T)
 
 
 def _gram(space: Space) -> int:

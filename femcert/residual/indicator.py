@@ -36,8 +36,7 @@ class BrokenField:
         values = np.array([nodes @ phi for nodes in self.nodes])
         divergence = np.zeros(values.shape[1:])
         for i, nodes in enumerate(self.nodes):
-            reference = np.array([nodes @ slopes[:, j] for j in range(len(sampler.X))])
-            divergence += sampler.physical(reference)[i]
+            divergence += sampler.physical([nodes @ slopes[:, j] for j in range(len(sampler.X))])[i]
         return values, divergence
 
 

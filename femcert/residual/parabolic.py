@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import Array, frozen
+from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
 from ..problem.lagrange import degree
 from ..problem.sampling import Sampler
@@ -68,25 +69,30 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     Raises
     ------
     UncertifiedError
-        The candidate has states at the observation times only, or the exact exponential is used.
+        The candidate has states at the observation times only, the exact exponential is used, or the whole boundary is
+        insulated.
     """
     if not isinstance(problem, HeatInitial):
         raise InputError(f"problem is a {type(problem).__name__}; expected HeatInitial")
     check_candidate(problem, candidate)
-    u = np.asarray(candidate.state)
+    u = problem.check_state(candidate.state)
     if not has_trajectory(problem, candidate):
         raise UncertifiedError(
             f"the state has shape {u.shape}, no trajectory; give one of shape {(problem.basis.N, problem.steps + 1)}, "
             "such as problem.trajectory(parameter) with scheme 'crank-nicolson' or 'backward-euler'"
         )
+    if not problem.boundary.dirichlet and problem.boundary.operator is None:
+        raise UncertifiedError("the whole boundary is insulated: the energy is no norm; give a Dirichlet or Robin part")
     workspace, factor = workspace_of(problem), state_norm(problem, "energy").factor
     points, weights = np.polynomial.legendre.leggauss(POINTS[problem.scheme])
-    k = problem.time_step
+    k, still = problem.time_step, problem.equation(np.zeros(problem.basis.N))
     upper, lower, exact = np.zeros(problem.steps), np.zeros(problem.steps), True
     for step in range(problem.steps):
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
             value, rate = _reconstructed(u, step, s, k, quadratic=problem.scheme == "crank-nicolson")
-            high, low, known = _at_time(problem, workspace, factor, value, rate, below)
+            # With the same coefficients at all times, so that what is known of them is found once.
+            equation = replace(still, source=Field(problem.basis, -rate))
+            high, low, known = _at_time(workspace, equation, factor, value, below)
             upper[step] += weight * high**2
             lower[step] += weight * low**2
             exact = exact and known
@@ -123,11 +129,10 @@ def _reconstructed(u: Array, step: int, s: float, k: float, *, quadratic: bool) 
 
 
 def _at_time(
-    problem: HeatInitial, workspace: Workspace, factor: Any, value: Array, rate: Array, below: bool
+    workspace: Workspace, equation: Equation, factor: Any, value: Array, below: bool
 ) -> tuple[float, float, bool]:
     """Upper and lower bound of the dual norm at one time, and whether they are bounds."""
-    equation = problem.equation(rate)
-    if isinstance(problem.basis.mesh, MeshLine1):
+    if isinstance(workspace.basis.mesh, MeshLine1):
         line = line_bound(workspace, equation, value, "energy")
         return line.upper, line.lower, line.exact
     static = static_bound(workspace, equation, value, "energy", factor)

@@ -25,8 +25,9 @@ MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
 SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
-# Degree of the polynomials that a function given by the user is compared with.
-MOST_DEGREE = 4
+# Degree of the polynomials that a function given by the user is compared with, and order of the rule at whose points:
+# so many more than coefficients that nothing odd or even about the middle of an element passes for a polynomial.
+MOST_DEGREE, SAMPLES = 4, 12
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
     if isinstance(field, Given) and not callable(field.value):
         return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
     plain = Field(field.basis, field.dofs) if isinstance(field, Field) else field
-    sampler = Sampler(mesh, 2 * MOST_DEGREE)
+    sampler = Sampler(mesh, SAMPLES)
     values = plain.at(sampler)
     fit = polynomial_fit(sampler, values, most=MOST_DEGREE)
     exponential = isinstance(field, Field) and field.exponential
@@ -145,7 +146,8 @@ def choose_rule(
     if not light:
         # Test functions of one degree more than the state, for the lower bound.
         squares = 0 if energy and _zero(equation.reaction) else 2 * k + 2 + (d_c if energy else 0)
-        numerator = max(numerator, in_flux + 2 * k + 2 * (vertices == 4), data + k + 1, squares)
+        slope = k if vertices < 4 else k + 1 + curved
+        numerator = max(numerator, in_flux + 2 * slope, data + k + 1 + curved, squares + curved)
     rational = a.exponential or (vertices == 4 and curved)
     varying = bool(spread.max(initial=0.0) > 0.0)
     if a.exponential and not energy:

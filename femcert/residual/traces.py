@@ -23,8 +23,9 @@ _CORNERS = {3: np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), 4: np.array([[0.0, 
 class FacetCheck:
     """The facets of a mesh, from both sides; made once for all fluxes on the mesh."""
 
-    def __init__(self, mesh: Any) -> None:
-        self.mesh = mesh
+    def __init__(self, sampler: Sampler) -> None:
+        self._geometry, self.mesh = sampler, sampler.mesh
+        mesh = sampler.mesh
         self.first, self.second = (_slots(mesh, side) for side in (0, 1))
         self._inner = np.flatnonzero(mesh.f2t[1] >= 0)
         self._points: dict[int, tuple[Array, Sampler]] = {}
@@ -73,7 +74,7 @@ class FacetCheck:
 
     def _on_lines(self, flux: Flux) -> tuple[Array, Array]:
         mesh = self.mesh
-        values, _ = flux.at(Sampler(mesh, 0, points=np.array([[0.0, 1.0]])))
+        values, _ = flux.at(self._geometry.at_points(np.array([[0.0, 1.0]])))
         ends = np.broadcast_to(values[0], (mesh.nelements, 2))
         right = np.sign(mesh.p[0, mesh.t[1]] - mesh.p[0, mesh.t[0]])
         return np.zeros(1), np.concatenate([-right * ends[:, 0], right * ends[:, 1]])[:, None]
@@ -98,7 +99,7 @@ class FacetCheck:
             n = self.mesh.t.shape[0]
             corners = _CORNERS[n]
             X = [np.outer(corners[:, i], 1.0 - s) + np.outer(corners[:, j], s) for i, j in LOCAL_FACETS[n]]
-            self._points[count] = s, Sampler(self.mesh, 0, points=np.hstack(X))
+            self._points[count] = s, self._geometry.at_points(np.hstack(X))
         return self._points[count]
 
     @cached_property

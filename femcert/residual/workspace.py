@@ -46,7 +46,7 @@ class Workspace:
     @cached_property
     def facets(self) -> FacetCheck:
         """Whether fluxes are conforming."""
-        return FacetCheck(self.basis.mesh)
+        return FacetCheck(next(iter(self._samplers.values())))
 
     @cached_property
     def enriched(self) -> Enriched:

@@ -354,7 +354,7 @@ def test_lumping_does_not_change_the_norm_and_factorizations_are_reused():
 
 def test_wrong_input():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
-    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of energy, h1"):
+    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of 'energy', 'h1'"):
         boundary_norm(source_problem(basis), np.zeros(basis.N), norm="l2")
     with pytest.raises(fc.InputError, match="state has shape"):
         boundary_norm(source_problem(basis), np.zeros(3))
