@@ -107,7 +107,8 @@ def dual_norm(
     norm
         ``"energy"`` or ``"h1"`` (``‖grad v‖² + ‖v‖²``).
     steps
-        Most improving steps of the flux (default: 3 for degree 1, 5 for degree 2). Valid with any number.
+        Most improving steps of the flux; default: as many as pay, about 3 where the mesh is not stretched. Valid with
+        any number.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skfem import ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
 from ..problem.checks import Array
-from ..problem.sampling import Sampler
+from ..problem.sampling import Sampler, dot
 from .bubbles import bubble_count, fit_matrix
 from .flux import FacetFlux
 from .hierarchy import ElementMatrices, conjugate_gradients, hierarchical_space
@@ -21,8 +21,8 @@ from .stars import Stars, facet_parameter
 from .weak import WeakResidual
 
 _NODAL = {(3, 1): ElementTriP1, (3, 2): ElementTriP2, (4, 1): ElementQuad1, (4, 2): ElementQuad2}
-# A step that gains less than this fraction of all gains so far is the last one.
-ENOUGH = 0.01
+# A step that gains less than this fraction of what is left of the squared misfit is the last one.
+ENOUGH = 0.02
 
 
 class Equilibration:
@@ -55,8 +55,9 @@ def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int, bubb
     2. Around each vertex walk from element to element: the hat-weighted balance of each gives the flow through the
        next facet (a cumulative sum); one constant per vertex is free and makes the flows small.
     3. Inside the elements, bubbles (if asked for) match the source up to the state's degree.
-    4. Minimize ``‖A^-1/2 (p + curl s - r.flux)‖`` over stream functions s of one degree more than the state by a few
-       steps of conjugate gradients; the curl changes neither the divergence nor the natural boundary.
+    4. Minimize ``‖A^-1/2 (p + curl s - r.flux)‖`` over stream functions s of one degree more than the state by
+       conjugate gradients as long as it pays: a few steps, more on stretched meshes. The curl changes neither the
+       divergence nor the natural boundary.
     """
     stars = tools.stars
     weights = 1.0 / r.sampler.means(r.norm.A)
@@ -77,13 +78,16 @@ def _improved(tools: Equilibration, r: WeakResidual, flux: FacetFlux, weights: A
     sampler = r.sampler
     values, _ = flux.at(sampler)
     D = (values - r.flux) / r.norm.A
+    square = float(sampler.integral(r.norm.A * dot(D, D)).sum())
     turned = np.broadcast_to(np.array([D[1], -D[0]]), (2, D.shape[1], len(sampler.W)))
     pull = sampler.moments(tools.space, np.zeros((1, 1)), turned)
     matrices = tools.matrices(weights)
     free = np.ones(tools.space.N, dtype=bool)
     free[sampler.mesh.facets[:, r.traces.facets]] = False
     free[tools.space.on_facets[:, r.traces.facets]] = False
-    s = conjugate_gradients(matrices.apply, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH)
+    s = conjugate_gradients(
+        matrices.apply, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH, square=square
+    )
     return replace(flux, stream=s if flux.stream is None else s + flux.stream)
 
 

@@ -175,12 +175,20 @@ def _gram(space: Space) -> int:
 
 
 def conjugate_gradients(
-    apply: Any, right: Array, diagonal: Array, free: NDArray[np.bool_], *, steps: int, enough: float
+    apply: Any,
+    right: Array,
+    diagonal: Array,
+    free: NDArray[np.bool_],
+    *,
+    steps: int,
+    enough: float,
+    square: float | None = None,
 ) -> Array:
     """A few steps of conjugate gradients for ``A x = b`` on the free dofs, from zero, with the diagonal.
 
-    Stops early once a step gains less than the fraction `enough` of what all steps have gained in energy. Any number of
-    steps is right for its users: they choose a flux or a test function, whose bound is then evaluated as it is.
+    Stops early once a step gains less than the fraction `enough` of what all steps have gained in energy, or, for a
+    distance whose `square` the steps make smaller, of what is left of it. Any number of steps is right for its users:
+    they choose a flux or a test function, whose bound is then evaluated as it is.
     """
     usable = free & (diagonal > 0.0)
     scale = np.where(usable, 1.0 / np.where(usable, diagonal, 1.0), 0.0)
@@ -197,7 +205,7 @@ def conjugate_gradients(
         x = x + step * p
         gain = step * rz
         gained += gain
-        if gain <= enough * gained:
+        if gain <= enough * (gained if square is None else square - gained):
             break
         r = r - step * Ap
         z = scale * r
