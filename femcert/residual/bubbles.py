@@ -8,9 +8,9 @@ import numpy as np
 
 from ..problem.checks import Array
 from ..problem.sampling import Sampler
+from .stars import LOCAL_FACETS
 
 _CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-_TRI_FACETS = ((0, 1), (1, 2), (0, 2))
 
 
 def bubble_fields(vertices: int, degree: int, X: Array) -> tuple[Array, Array]:
@@ -33,7 +33,7 @@ def fit_matrix(sampler: Sampler, degree: int) -> Array:
 def _on_triangle(degree: int, X: Array) -> tuple[Array, Array]:
     lam = np.array([1.0 - X[0] - X[1], X[0], X[1]])
     fields, divergences = [], []
-    for i, j in _TRI_FACETS:
+    for i, j in LOCAL_FACETS[3]:
         a, b = lam[i], lam[j]
         tangent = _CORNERS[:, j] - _CORNERS[:, i]
         fields.append(np.outer(tangent, a * b))

@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 
 from ..problem.checks import Array
 from ..problem.sampling import Sampler
+from .stars import LOCAL_FACETS
 
 _SLOPES = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
-_TRI_FACETS = ((0, 1), (1, 2), (0, 2))
 # Factors in each variable of the unit square: 0 falls, 1 rises, 2 and 3 are bubbles; -1 stands for any bubble.
 _QUAD_HATS = ((0, 0), (1, 0), (1, 1), (0, 1))
 _QUAD_FACETS = ((-1, 0), (1, -1), (-1, 1), (0, -1))
@@ -35,7 +35,7 @@ class HierarchicalTri:
         if i == 9:
             slope = sum(np.outer(_SLOPES[j], lam[(j + 1) % 3] * lam[(j + 2) % 3]) for j in range(3))
             return 27.0 * lam[0] * lam[1] * lam[2], 27.0 * np.asarray(slope)
-        a, b = _TRI_FACETS[(i - 3) % 3]
+        a, b = LOCAL_FACETS[3][(i - 3) % 3]
         la, lb = lam[a], lam[b]
         if i < 6:
             return 4.0 * la * lb, 4.0 * (np.outer(_SLOPES[a], lb) + np.outer(_SLOPES[b], la))

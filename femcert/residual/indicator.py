@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from skfem import ElementLineP1, ElementLineP2, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
 from ..problem.checks import Array
 from ..problem.mesh import diameters
 from ..problem.sampling import Sampler
+from .fits import nodal_fit
 from .traces import FacetCheck
 from .weak import WeakResidual
-
-_NODAL = {
-    (2, 1): ElementLineP1, (2, 2): ElementLineP2, (3, 1): ElementTriP1, (3, 2): ElementTriP2,
-    (4, 1): ElementQuad1, (4, 2): ElementQuad2,
-}  # fmt: skip
 
 
 class BrokenField:
@@ -23,10 +18,7 @@ class BrokenField:
     trace_degree = 2
 
     def __init__(self, sampler: Sampler, field: Array, degree: int) -> None:
-        n = sampler.mesh.t.shape[0]
-        self.elem = _NODAL[n, degree]()
-        phi, _ = sampler.table(self.elem)
-        fit = np.linalg.solve((phi * sampler.W) @ phi.T, phi * sampler.W)
+        self.elem, fit = nodal_fit(sampler, degree)
         whole = np.broadcast_to(field, (len(field), sampler.mesh.nelements, len(sampler.W)))
         self.nodes = [component @ fit.T for component in whole]
 

@@ -14,7 +14,7 @@ from ..problem.checks import Array
 from ..problem.sampling import dot
 from .flux import Flux
 from .quadrature import Rule
-from .stars import facet_parameter
+from .stars import cross, facet_parameter
 from .traces import FacetCheck
 from .weak import WeakResidual
 
@@ -151,7 +151,7 @@ def _areas_over(mesh: Any, facets: Any, element: Any) -> Array:
     start, end = mesh.p[:, mesh.facets[:, facets]].transpose(1, 0, 2)
     edge = end - start
     arms = [p[:, corner] - start for corner in t]
-    return np.asarray(np.max([np.abs(edge[0] * arm[1] - edge[1] * arm[0]) / 2.0 for arm in arms], axis=0))
+    return np.asarray(np.max([np.abs(cross(edge, arm)) / 2.0 for arm in arms], axis=0))
 
 
 def _interpolated(points: Array, values: Array, s: Array) -> Array:
@@ -198,7 +198,7 @@ def _check_convex(mesh: Any) -> None:
     turns = []
     for i in range(4):
         a, b = x[:, (i + 1) % 4] - x[:, i], x[:, (i + 2) % 4] - x[:, (i + 1) % 4]
-        turns.append(a[0] * b[1] - a[1] * b[0])
+        turns.append(cross(a, b))
     turning = np.array(turns)
     if not np.all((turning.min(axis=0) > 0.0) | (turning.max(axis=0) < 0.0)):
         raise UncertifiedError("some quadrilaterals are not convex; split them, or use method='enriched'")

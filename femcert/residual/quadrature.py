@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..problem.checks import Array
-from ..problem.equation import Equation, Field, Given
+from ..problem.equation import Equation, Field, Given, is_zero
 from ..problem.lagrange import degree
 from ..problem.sampling import Sampler, polynomial_fit
+from .stars import cross
 
 # Highest orders that are used, by vertices of an element; beyond them the remainder is reported as it is.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}
@@ -128,7 +129,7 @@ def choose_rule(
     k, vertices = enriched or degree(basis), mesh.t.shape[0]
     known = None not in (a.degree, c.degree, f.degree)
     d_a, d_c, d_f = (MOST_DEGREE if s.degree is None else s.degree for s in (a, c, f))
-    data = max(d_f, d_c + k if c.degree != 0 or not _zero(equation.reaction) else 0, 0 if energy else k)
+    data = max(d_f, d_c + k if c.degree != 0 or not is_zero(equation.reaction) else 0, 0 if energy else k)
     in_flux = 0 if a.exponential else d_a
     # Bubbles that match the source have degree k + 1, curls of stream functions k.
     numerator = max(2 * max(k if light or not data else k + 1, in_flux + k - 1), 2 * data, data + k)
@@ -145,7 +146,7 @@ def choose_rule(
         spread, step = (1.0 + spread) * (1.0 + bent) - 1.0, step + curved
     if not light:
         # Test functions of one degree more than the state, for the lower bound.
-        squares = 0 if energy and _zero(equation.reaction) else 2 * k + 2 + (d_c if energy else 0)
+        squares = 0 if energy and is_zero(equation.reaction) else 2 * k + 2 + (d_c if energy else 0)
         slope = k if vertices < 4 else k + 1 + curved
         numerator = max(numerator, in_flux + 2 * slope, data + k + 1 + curved, squares + curved)
     rational = a.exponential or (vertices == 4 and curved)
@@ -187,14 +188,6 @@ def _bend(mesh: Any) -> Array:
     size = np.abs(x[:, 2] - x[:, 0]).max(axis=0) + np.abs(x[:, 3] - x[:, 1]).max(axis=0)
     mean = sampler.determinant @ sampler.W
     first, second = x[:, 1] - x[:, 0] + x[:, 2] - x[:, 3], x[:, 3] - x[:, 0] + x[:, 2] - x[:, 1]
-    variation = np.abs(_cross(first, twist)) / 4.0 + np.abs(_cross(second, twist)) / 4.0
+    variation = np.abs(cross(first, twist)) / 4.0 + np.abs(cross(second, twist)) / 4.0
     straight = np.abs(twist).max(axis=0) <= 1e-14 * size
     return np.where(straight, 0.0, variation / mean)
-
-
-def _cross(a: Array, b: Array) -> Array:
-    return np.asarray(a[0] * b[1] - a[1] * b[0])
-
-
-def _zero(field: Given | Field) -> bool:
-    return isinstance(field, Given) and np.isscalar(field.value) and float(field.value) == 0.0  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ class Stars:
         pairs = enumerate(self.local)
         self.ends = np.array([[(mesh.t[v] != tail[t2f[l]]).astype(int) for v in pair] for l, pair in pairs])
         corners = mesh.p[:, mesh.t]
-        self.counterclockwise = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) > 0.0
+        self.counterclockwise = cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) > 0.0
 
     @cached_property
     def lengths(self) -> Array:
@@ -134,5 +134,6 @@ def facet_parameter(mesh: Any, facets: Indices, x: Array) -> Array:
     return np.asarray(np.sum((x - start) * edge, axis=0) / np.sum(edge**2, axis=0))
 
 
-def _cross(a: Array, b: Array) -> Array:
+def cross(a: Array, b: Array) -> Array:
+    """``a_x b_y - a_y b_x``, for many pairs."""
     return np.asarray(a[0] * b[1] - a[1] * b[0])
