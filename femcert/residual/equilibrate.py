@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
 from ..problem.checks import Array
 from ..problem.sampling import Sampler, dot
 from .bubbles import bubble_count, fit_matrix
+from .fits import nodal_fit
 from .flux import FacetFlux
 from .hierarchy import ElementMatrices, conjugate_gradients, hierarchical_space
 from .stars import Stars, facet_parameter
 from .weak import WeakResidual
 
-_NODAL = {(3, 1): ElementTriP1, (3, 2): ElementTriP2, (4, 1): ElementQuad1, (4, 2): ElementQuad2}
 # A step that gains less than this fraction of what is left of the squared misfit is the last one.
 ENOUGH = 0.02
 
@@ -104,9 +103,7 @@ def _node_values(sampler: Sampler, field: Array, degree: int) -> Array:
     n = sampler.mesh.t.shape[0]
     if field.shape[1] == 1:
         return np.broadcast_to(field[:, 0], (degree * n, sampler.mesh.nelements))
-    elem = _NODAL[n, degree]()
-    phi, _ = sampler.table(elem)
-    fit = np.linalg.solve((phi * sampler.W) @ phi.T, phi * sampler.W)
+    _, fit = nodal_fit(sampler, degree)
     return np.asarray(fit[: degree * n] @ field.T)
 
 
