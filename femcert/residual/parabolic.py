@@ -77,8 +77,9 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     check_candidate(problem, candidate)
     u = problem.check_state(candidate.state)
     if not has_trajectory(problem, candidate):
+        wanted = int(problem.basis.N), problem.steps + 1
         raise UncertifiedError(
-            f"the state has shape {u.shape}, no trajectory; give one of shape {(problem.basis.N, problem.steps + 1)}, "
+            f"the state has shape {u.shape}, no trajectory; give one of shape {wanted}, "
             "such as problem.trajectory(parameter) with scheme 'crank-nicolson' or 'backward-euler'"
         )
     if not problem.boundary.dirichlet and problem.boundary.operator is None:
