@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 DEMOS = Path(__file__).parents[2] / "demos"
+NAMES = ["ex01_l_shape_source", "ex02_plate_backward_heat", "ex03_certificate_refines_plate"]
 
 
 def load(name):
@@ -20,7 +22,7 @@ def load(name):
 
 def test_every_demo_has_a_test():
     names = {path.stem for path in DEMOS.glob("ex*.py")}
-    assert names == {"ex01_l_shape_source", "ex02_plate_backward_heat"}
+    assert names == set(NAMES)
 
 
 def test_l_shape_source():
@@ -56,7 +58,26 @@ def test_plate_backward_heat():
     assert all(s.learned.contains(truth) and s.baseline.contains(truth) for s in (trained, crisp))
 
 
-@pytest.mark.parametrize("name", ["ex01_l_shape_source", "ex02_plate_backward_heat"])
+def test_certificate_refines_plate():
+    demo = load("ex03_certificate_refines_plate")
+    results = demo.main(uniform_levels=2)
+    demo.check(results)
+    study, certificates = results.studies["adaptive"], results.certificates["adaptive"]
+    for row, certificate in zip(study.rows, certificates, strict=True):
+        assert row.upper == pytest.approx(certificate.residuals.pde.value, rel=1e-6)
+        assert row.radius_baseline == pytest.approx(certificate.radius.value, rel=1e-6)
+    assert certificates[0].radius.value > 4.0 * certificates[-1].radius.value
+    assert study.rows[-1].elements < 1.5 * study.rows[0].elements
+    # The weight is what the demo says: no state of the mesh has larger averages for its energy.
+    problem = demo.build_problem(study.meshes[0])
+    H = problem.sensors.matrix[:, problem.free].toarray()
+    K = problem.operator[problem.free][:, problem.free]
+    response = H @ scipy.sparse.linalg.spsolve(K.tocsc(), H.T)
+    assert 1.0 < results.weight / np.sqrt(np.linalg.eigvalsh(response).max()) < 2.0
+    assert len(demo.ends_of_cooling(study.meshes[-1])) == 6
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_demo_scripts_draw_their_picture(name, tmp_path):
     command = [sys.executable, "-W", "error", DEMOS / f"{name}.py", tmp_path]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=300)
