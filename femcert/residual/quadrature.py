@@ -136,7 +136,7 @@ def choose_rule(
     if vertices == 2:
         # There the flux is an antiderivative of the source.
         numerator = max(numerator, 2 * (data + 1))
-    curved = False
+    curved, bent = False, np.zeros(1)
     spread, step = a.spread if energy or a.exponential else np.zeros(mesh.nelements), d_a
     if vertices == 4:
         bent = _bend(mesh)
@@ -165,7 +165,11 @@ def choose_rule(
     least = (a.least, c.least) if energy else (one, one)
     exact = exact and bool(np.all(least[0] > 0.0))
     left = np.where(np.isfinite(left), left, 0.0)
-    signed = float(left.max(initial=0.0)) if rational else 0.0
+    signed = 0.0
+    if rational:
+        # Products are divided by the Jacobian only, not by the conductivity.
+        product = left if a.exponential else _remainder(order, numerator, 1, bent, a)
+        signed = float(np.where(np.isfinite(product), product, 0.0).max(initial=0.0))
     return Rule(order, left, exact, a.exponential, signed, *least)
 
 
