@@ -219,7 +219,7 @@ def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> Fit 
 
 
 def _centred_monomials(sampler: Sampler, degree: int) -> Array:
-    X = sampler.X - sampler.X @ sampler.W[:, None] / sampler.W.sum()
+    X = sampler.X - (1.0 / 3.0 if sampler.mesh.t.shape[0] == 3 else 0.5)
     return np.array([np.prod(X ** p[:, None], axis=0) for p in _powers(sampler, degree)])
 
 

@@ -28,7 +28,7 @@ MOST_ORDER = {2: 120, 3: 18, 4: 30}
 SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
 # Degree of the polynomials that a function given by the user is compared with, and order of the rule at whose points:
 # so many more than coefficients that nothing odd or even about the middle of an element passes for a polynomial.
-MOST_DEGREE, SAMPLES = 4, 12
+MOST_DEGREE, SAMPLES, INSIDE = 4, 12, 1e-6
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
     if isinstance(field, Given) and not callable(field.value):
         return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
     plain = Field(field.basis, field.dofs) if isinstance(field, Field) else field
-    sampler = Sampler(mesh, SAMPLES)
+    sampler = _samples(mesh)
     values = plain.at(sampler)
     fit = polynomial_fit(sampler, values, most=MOST_DEGREE)
     exponential = isinstance(field, Field) and field.exponential
@@ -73,6 +73,14 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(fit.spread > 0.0, fit.spread / size, 0.0)
     return Shape(fit.degree, relative, np.maximum(fit.mean - fit.spread, 0.0))
+
+
+def _samples(mesh: Any) -> Sampler:
+    """Points of a rule, and points next to the corners: whatever cuts an element cuts off a corner."""
+    sampler = Sampler(mesh, SAMPLES)
+    corners = np.asarray(mesh.elem.refdom.p)
+    centre = corners.mean(axis=1, keepdims=True)
+    return sampler.at_points(np.hstack([sampler.X, corners + INSIDE * (centre - corners)]))
 
 
 @dataclass(frozen=True)
