@@ -122,7 +122,7 @@ class Stars:
                 break
             walk.append(step)
         fans = np.array(walk)
-        if np.count_nonzero(fans >= 0) != mesh.t.size:
+        if not np.all(np.bincount(fans[fans >= 0], minlength=mesh.t.size) == 1):
             raise InputError("the elements around a vertex do not follow each other; does the mesh fold over itself?")
         return fans
 
