@@ -33,6 +33,7 @@ class Case:
     a: object
     c: float
     alpha: dict
+    source: object
     parameter: np.ndarray
 
     def _on(self, x, elements, pieces):
@@ -132,7 +133,7 @@ def build(rng, element, coefficient, boundary, reaction, *, bubble=20.0):
         basis, parameters=fc.FullSpace(source), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
         conductivity=conductivity, reaction=reaction, **conditions,
     )  # fmt: skip
-    return Case(name, problem, solution, right, a, reaction, alpha, f(source.doflocs))
+    return Case(name, problem, solution, right, a, reaction, alpha, f, f(source.doflocs))
 
 
 def _mesh(rng, element, coefficient):
