@@ -1,0 +1,274 @@
+"""The methods of `dual_norm`: their sides and their order, what they refuse, and what they must not depend on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exact_cases import build, draw
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)  # fmt: skip
+from skfem.helpers import dot, grad
+
+import femcert as fc
+
+ELEMENTS = {
+    "line P1": (MeshLine, ElementLineP1), "line P2": (MeshLine, ElementLineP2),
+    "P1": (MeshTri, ElementTriP1), "P2": (MeshTri, ElementTriP2),
+    "Q1": (MeshQuad, ElementQuad1), "Q2": (MeshQuad, ElementQuad2),
+}  # fmt: skip
+METHODS = ("equilibrated", "enriched", "riesz", "indicator")
+
+
+def source_problem(basis, **options):
+    sensors = fc.MatrixSensors(np.eye(1, basis.N))
+    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors, **options)
+
+
+def a_problem(kind, levels=3, **options):
+    mesh, elem = ELEMENTS[kind]
+    return source_problem(Basis(mesh().refined(levels), elem()), **options)
+
+
+def noisy(problem, seed=0, noise=0.03):
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal(problem.parameters.basis.N)
+    u = problem.solve(q).copy()
+    u[problem.free] += noise * rng.standard_normal(len(problem.free))
+    return fc.Candidate(u, q)
+
+
+@pytest.mark.parametrize("norm", ["energy", "h1"])
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_sides_and_order_of_the_methods(kind, norm):
+    problem = a_problem(kind, reaction=2.0)
+    candidate = noisy(problem)
+    by = {method: fc.dual_norm(problem, candidate, method, norm=norm) for method in METHODS}
+    riesz, enriched, upper = by["riesz"].lower, by["enriched"].lower, by["equilibrated"].upper
+    assert riesz.side == enriched.side == by["equilibrated"].lower.side == "lower"
+    assert by["riesz"].upper is None
+    assert by["enriched"].upper is None
+    assert upper.side == "upper"
+    assert by["indicator"].upper.side == "estimate"
+    assert by["indicator"].lower is None
+    assert 0.0 < riesz.value <= enriched.value * (1.0 + 1e-9)
+    assert enriched.value <= upper.value
+    assert by["equilibrated"].lower.value >= riesz.value * (1.0 - 1e-9)
+    # The estimate knows no constants, but it is no number of another world.
+    assert 0.2 * upper.value <= by["indicator"].best.value <= 20.0 * upper.value
+    for result in by.values():
+        assert result.indicators.shape == (problem.basis.mesh.nelements,)
+        assert result.indicators.min() >= 0.0
+        assert result.norm == norm
+
+
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_on_the_trial_space_a_galerkin_solution_has_no_residual(kind):
+    problem = a_problem(kind)
+    q = np.random.default_rng(0).standard_normal(problem.basis.N)
+    galerkin = fc.Candidate(problem.solve(q), q)
+    zero = fc.Candidate(0.0 * q, q)
+    size = fc.dual_norm(problem, zero, "riesz").lower.value
+    assert fc.dual_norm(problem, galerkin, "riesz").lower.value <= 1e-11 * size
+    # Beyond the trial space there is one.
+    assert fc.dual_norm(problem, galerkin, "enriched").lower.value >= 1e-3 * size
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["line P2", "P1", "P2", "Q1"])
+def test_bounds_scale_with_state_and_source(kind, method):
+    problem = a_problem(kind, levels=2)
+    one = noisy(problem)
+    bound = fc.dual_norm(problem, one, method).best
+    for s in (-3.0, 1e-6, 1e8):
+        scaled = fc.dual_norm(problem, fc.Candidate(s * one.state, s * one.parameter), method).best
+        assert scaled.value == pytest.approx(abs(s) * bound.value, rel=1e-9)
+        assert scaled.side == bound.side
+
+
+def moved(case, state, move, order, flips):
+    """The same problem and state on a mesh that is moved, renumbered, with other vertices first."""
+    old = case.problem.basis
+    mesh = old.mesh
+    place = np.empty(mesh.nvertices, dtype=int)
+    place[order] = np.arange(mesh.nvertices)
+    t = place[mesh.t]
+    n = len(t)
+    t = np.array([t[(i + flips) % n, np.arange(t.shape[1])] for i in range(n)]) if flips is not None else t
+    turned = np.flatnonzero(np.arange(t.shape[1]) % 3 == 0)
+    t[:, turned] = t[::-1][:, turned]
+    new = Basis(type(mesh)(move(mesh.p[:, order]), t[:, ::-1].copy()), type(old.elem)())
+    source = Basis(new.mesh, type(case.problem.parameters.basis.elem)())
+    here = match(move(old.doflocs), new.doflocs)
+    there = match(move(case.problem.parameters.basis.doflocs), source.doflocs)
+    problem = fc.EllipticSource(
+        new, parameters=fc.FullSpace(source), sensors=fc.MatrixSensors(np.eye(1, new.N)), conductivity=case.a
+    )
+    return problem, fc.Candidate(state[here], case.parameter[there])
+
+
+def match(old, new):
+    distance = np.linalg.norm(old[:, :, None] - new[:, None, :], axis=0)
+    assert distance.min(axis=0).max() < 1e-9
+    return distance.argmin(axis=0)
+
+
+@pytest.mark.parametrize("element", ["P1", "P2", "Q1", "Q2"])
+def test_bounds_do_not_see_numbers_and_places(element):
+    rng = np.random.default_rng(11)
+    case = build(rng, element, "constant", "dirichlet", 0.0)
+    state = case.state("noise", rng)
+    problem = case.problem
+    original = fc.dual_norm(problem, case.candidate(state))
+    angle = 0.7
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    mesh = problem.basis.mesh
+    every, some = np.arange(mesh.nvertices), rng.permutation(mesh.nvertices)
+    corners = rng.integers(0, len(mesh.t), mesh.nelements)
+    for move, order, flips in (
+        (lambda x: x, some, corners),
+        (lambda x: x + np.array([3.0, -20.0]).reshape(2, 1), every, None),
+        (lambda x: turn @ x, every, corners),
+    ):
+        again = fc.dual_norm(*moved(case, state, move, order, flips))
+        assert again.upper.side == original.upper.side == "upper"
+        # Walks around vertices start elsewhere, and conjugate gradients may stop a step earlier: hardly visible.
+        assert again.upper.value == pytest.approx(original.upper.value, rel=3e-3)
+        assert again.lower.value == pytest.approx(original.lower.value, rel=3e-3)
+
+
+@pytest.mark.parametrize("kind", ["line P1", "P1", "P2", "Q1", "Q2"])
+def test_indicators_add_up_and_find_a_spike(kind):
+    problem = a_problem(kind, levels=4)
+    basis = problem.basis
+    q = np.ones(basis.N)
+    u = problem.solve(q).copy()
+    spike = problem.free[np.argmin(np.linalg.norm(basis.doflocs[:, problem.free] - 0.7, axis=0))]
+    u[spike] += 0.5
+    result = fc.dual_norm(problem, fc.Candidate(u, q))
+    assert np.linalg.norm(result.indicators) == pytest.approx(result.upper.value, rel=0.02)
+    around = np.any(basis.element_dofs == spike, axis=0)
+    assert np.sum(result.indicators[around] ** 2) >= 0.75 * np.sum(result.indicators**2)
+    assert around[np.argmax(result.indicators)]
+
+
+@pytest.mark.parametrize("mass", ["consistent", "lumped"])
+@pytest.mark.parametrize("kind", ["line P1", "P1"])
+def test_a_lumped_problem_is_judged_by_the_true_equation(kind, mass):
+    problem = a_problem(kind, mass=mass, reaction=3.0)
+    plain = a_problem(kind, reaction=3.0)
+    candidate = noisy(problem)
+    for method in METHODS:
+        ours, theirs = (fc.dual_norm(p, candidate, method).best.value for p in (problem, plain))
+        assert ours == pytest.approx(theirs, rel=1e-9)
+    lumped = fc.Candidate(problem.solve(candidate.parameter), candidate.parameter)
+    residual = fc.dual_norm(problem, lumped, "riesz").lower.value
+    assert (residual > 1e-3) == (mass == "lumped")
+
+
+@BilinearForm
+def helmholtz(u, v, w):
+    return dot(grad(u), grad(v)) + 3.0 * u * v
+
+
+def test_problems_with_own_forms_have_the_riesz_method_only():
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    own = fc.LinearProblem(
+        basis, operator=helmholtz, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
+        definite=True,
+    )  # fmt: skip
+    known = source_problem(basis, reaction=3.0)
+    candidate = noisy(known)
+    for norm in ("energy", "h1"):
+        ours, theirs = (fc.dual_norm(p, candidate, "riesz", norm=norm).lower for p in (own, known))
+        assert ours.side == "lower"
+        assert ours.value == pytest.approx(theirs.value, rel=1e-9)
+    for method in ("equilibrated", "enriched", "indicator"):
+        with pytest.raises(fc.UncertifiedError, match="'riesz'"):
+            fc.dual_norm(own, candidate, method)
+
+
+def test_problems_without_a_static_state_are_sent_elsewhere():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    sensors = fc.MatrixSensors(np.eye(1, basis.N))
+    heat = fc.HeatInitial(basis, parameters=fc.FullSpace(basis), sensors=sensors, times=[0.1], steps=2)
+    q = np.random.default_rng(0).standard_normal(basis.N)
+    with pytest.raises(fc.UncertifiedError, match="space_time_norm"):
+        fc.dual_norm(heat, fc.Candidate(heat.solve(q), q))
+    scan = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 45.0], bins=8)
+    with pytest.raises(fc.UncertifiedError, match="tomography"):
+        fc.dual_norm(scan, fc.Candidate(None, q))
+
+
+def test_wrong_input_is_refused():
+    problem = a_problem("P1", levels=2)
+    good = noisy(problem)
+    with pytest.raises(fc.InputError, match="method is 'Riesz'; expected one of 'equilibrated'"):
+        fc.dual_norm(problem, good, "Riesz")
+    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of 'energy', 'h1'"):
+        fc.dual_norm(problem, good, norm="l2")
+    for wrong in (np.nan, np.inf):
+        state = good.state.copy()
+        state[3] = wrong
+        with pytest.raises(fc.InputError, match="NaN or infinite"):
+            fc.dual_norm(problem, fc.Candidate(state, good.parameter))
+    with pytest.raises(fc.InputError):
+        fc.dual_norm(problem, fc.Candidate(good.state[1:], good.parameter))
+    with pytest.raises(fc.InputError, match=r"expected a femcert\.Candidate"):
+        fc.dual_norm(problem, good.state)
+    with pytest.raises(fc.InputError, match="problem is a"):
+        fc.dual_norm(good, problem)
+
+
+def folded(kind):
+    mesh = ELEMENTS[kind][0]().refined(2)
+    p = mesh.p.copy()
+    p[:, mesh.interior_nodes()[0]] += 0.9
+    return replace(mesh, doflocs=p)
+
+
+@pytest.mark.parametrize("norm", ["energy", "h1"])
+@pytest.mark.parametrize("kind", ["P1", "P2", "Q1", "Q2"])
+def test_a_mesh_that_folds_over_itself_gets_no_bound(kind, norm):
+    problem = source_problem(Basis(folded(kind), ELEMENTS[kind][1]()))
+    with pytest.raises(fc.FemcertError, match=r"fold|convex"):
+        fc.dual_norm(problem, noisy(problem), norm=norm)
+
+
+@pytest.mark.parametrize("kind", ["P1", "P2", "Q1", "Q2"])
+def test_two_domains_that_touch_in_a_vertex_add_up(kind):
+    mesh, elem = ELEMENTS[kind]
+    one = mesh().refined(2)
+    two = one.translated((1.0, 1.0)).scaled((1.3, 1.0)).translated((-0.3, 0.0))
+    both = Basis(one + two, elem())
+    assert both.mesh.nvertices == 2 * one.nvertices - 1
+    candidate = noisy(source_problem(both), seed=4)
+    parts = []
+    for half in (one, two):
+        basis = Basis(half, elem())
+        here = match(both.doflocs, basis.doflocs)
+        part = fc.Candidate(candidate.state[here], candidate.parameter[here])
+        parts.append(fc.dual_norm(source_problem(basis), part))
+    whole = fc.dual_norm(source_problem(both), candidate)
+    assert whole.upper.value == pytest.approx(np.hypot(*(p.upper.value for p in parts)), rel=3e-3)
+    assert whole.lower.value == pytest.approx(np.hypot(*(p.lower.value for p in parts)), rel=3e-3)
+
+
+def test_results_are_kept_and_read_only():
+    case, state, _ = draw("P1", 1)
+    result = fc.dual_norm(case.problem, case.candidate(state))
+    assert result.lower is result.lower
+    assert result.best is result.upper
+    with pytest.raises(ValueError, match="read-only"):
+        result.indicators[0] = 0.0
+    assert "<= ‖r‖ <=" in repr(result)
