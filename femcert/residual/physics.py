@@ -46,6 +46,8 @@ def physics_residuals(
     if isinstance(problem, HeatInitial):
         if pde_norm != "equilibrated":
             raise InputError(f"pde_norm is {pde_norm!r}; a heat problem has 'rms' and 'equilibrated'")
+        if norm != "energy":
+            raise InputError(f"norm is {norm!r}; the space-time norm of a heat problem is that of its energy")
         return _of_heat(problem, candidate, state)
     pde = dual_norm(problem, candidate, pde_norm, norm=norm).best
     return pde, boundary_norm(problem, state, norm=norm, parameter=None if problem.linear else np.asarray(q))
