@@ -32,8 +32,8 @@ def physics_residuals(
     """The components ``pde`` and ``bc``.
 
     ``"rms"``: the paper's root mean square of the strong residual, and the L2 norm of the boundary defect. Else a
-    method of `dual_norm` (for a heat trajectory the space-time norm), and the H^1/2 norm of the boundary defect, to
-    which a heat problem adds the L2 norm of its initial error.
+    method of `dual_norm` (for a heat trajectory the space-time norm), and the H^1/2 norm of the boundary defect (the
+    least H1 norm of a lift), to which a heat problem adds the L2 norm of its initial error.
     """
     check_pde_norm(pde_norm)
     q = candidate.parameter
@@ -49,8 +49,23 @@ def physics_residuals(
         if norm != "energy":
             raise InputError(f"norm is {norm!r}; the space-time norm of a heat problem is that of its energy")
         return _of_heat(problem, candidate, state)
-    pde = dual_norm(problem, candidate, pde_norm, norm=norm).best
-    return pde, boundary_norm(problem, state, norm=norm, parameter=None if problem.linear else np.asarray(q))
+    return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
+
+
+def _on_boundary(problem: Problem, state: Array) -> Bound:
+    """The H^1/2 norm of the boundary defect.
+
+    From the H1 norm: a constant defect has no energy where there is no reaction, but the sensors see it.
+    """
+    part = problem.boundary
+    given = any(callable(condition.value) for condition in part.dirichlet)
+    if not given and np.array_equal(state[part.prescribed], _like(part.values[part.prescribed], state)):
+        return Bound(0.0, "upper", "the boundary values are those prescribed")
+    return boundary_norm(problem, state, norm="h1")
+
+
+def _like(values: Array, state: Array) -> Array:
+    return values if state.ndim == 1 else np.broadcast_to(values[:, None], (len(values), state.shape[1]))
 
 
 def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[Bound, Bound]:
@@ -69,6 +84,6 @@ def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[
         gap = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
         candidate = Candidate(own, candidate.parameter, name=candidate.name)
     whole = space_time_norm(problem, candidate, below=False)
-    edge = boundary_norm(problem, state)
+    edge = _on_boundary(problem, state)
     pde = Bound(whole.residual.value + gap, whole.residual.side, whole.residual.source)
     return pde, Bound(edge.value + whole.initial.value, edge.side, f"initial error; {edge.source}")
