@@ -236,6 +236,6 @@ def test_a_constant_boundary_defect_is_seen():
     pde, bc = components(problem, shifted, "equilibrated")
     right = components(problem, fc.Candidate(problem.solve(q), q), "equilibrated")
     # No energy, no residual: only the H1 norm tells the two apart.
-    assert pde.value == pytest.approx(right[0].value, rel=1e-9)
+    assert pde.value == pytest.approx(right[0].value, rel=1e-6)
     assert right[1].value == 0.0
     assert 0.4 <= bc.value <= 0.5 * (1.0 + 1e-9)
