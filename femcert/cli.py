@@ -126,7 +126,11 @@ def _add_refine(commands: Any) -> None:
     )
     command.add_argument("case", type=Path, metavar="CASE.toml", help="the case file")
     command.add_argument("--levels", type=_whole, metavar="N", help="how many meshes at most (as in the file, or 5)")
-    command.add_argument("--adaptive", action="store_true", help="refine only where the residual is large")
+    command.add_argument(
+        "--adaptive",
+        action=argparse.BooleanOptionalAction,
+        help="refine only where the residual is large, or everywhere (as in the file, or everywhere)",
+    )
     command.add_argument("--out", type=_directory, default=Path("study"), metavar="DIR", help="where to write (study)")
     command.add_argument("--quiet", action="store_true", help="no progress bar and no table")
     command.set_defaults(run=_refine)
@@ -187,8 +191,8 @@ def _refine(options: argparse.Namespace) -> int:
     settings = {"levels": 5, **case.study}
     if options.levels is not None:
         settings["levels"] = options.levels
-    if options.adaptive:
-        settings["adaptive"] = True
+    if options.adaptive is not None:
+        settings["adaptive"] = options.adaptive
     with _progress(settings["levels"] + 1, options.quiet) as bar, draft_directory(options.out) as draft:
         check_free(options.out, files)
 

@@ -69,6 +69,13 @@ def test_options_go_before_the_file(small, tmp_path, capfd):
     assert "Adaptive refinement" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
 
 
+def test_uniform_although_the_file_says_adaptive(small, tmp_path):
+    small.write_text(small.read_text(encoding="utf-8") + "adaptive = true\n", encoding="utf-8")
+    for option, word in (([], "Adaptive"), (["--no-adaptive"], "Uniform")):
+        assert main(["refine", str(small), *option, "--levels", "2", "--quiet", "--out", str(tmp_path / "out")]) == 0
+        assert f"{word} refinement" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+
+
 def test_default_directory(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["refine", str(small), "--quiet", "--levels", "1"]) == 0

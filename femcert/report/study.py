@@ -73,7 +73,43 @@ def selection_page(selection: Selection) -> str:
     pictures = []
     if selection.baseline is not None:
         pictures = [_picture(radii_figure(selection), "Radii of the two candidates, by residual")]
-    return render("selection.html", selection=selection, pictures=pictures, versions=selection.versions)
+    return render(
+        "selection.html",
+        selection=selection,
+        sources=_sources(selection),
+        rule=_rule(selection.rule),
+        pictures=pictures,
+        versions=selection.versions,
+    )
+
+
+def _sources(selection: Selection) -> dict[str, str]:
+    """Where each number of the evidence comes from; of both candidates where they differ."""
+    found: dict[str, dict[str, str]] = {}
+    for who, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
+        if certificate is not None:
+            bounds = {"radius": certificate.radius, **dict(certificate.residuals.items())}
+            for name, bound in {**bounds, "stability constant": certificate.stability.constant}.items():
+                found.setdefault(name, {})[who] = bound.source
+    return {name: _joined(sources) for name, sources in found.items()}
+
+
+def _joined(sources: dict[str, str]) -> str:
+    if len(set(sources.values())) == 1:
+        return next(iter(sources.values()))
+    return ", ".join(f"{who}: {source}" for who, source in sources.items())
+
+
+def _rule(record: dict[str, Any]) -> str:
+    """The rule that was fixed beforehand, in a sentence; nothing where the record is empty."""
+    if not record:
+        return ""
+    weights = ", ".join(f"{name} {value:g}" for name, value in record.get("weights", {}).items())
+    pde_norm, norm = record.get("pde_norm", "rms"), record.get("norm", "energy")
+    physics = f"in the dual of the {norm} norm, by the method “{pde_norm}”"
+    if pde_norm == "rms":
+        physics = "as root mean square of the strong residual"
+    return f"Rule: {record.get('name')} with the weights {weights}. Physics is measured {physics}."
 
 
 def holds(row: Level) -> bool:

@@ -21,6 +21,8 @@ BLACK, BLUE, GREEN, RED, PINK, ORANGE, SKY = (
 GREY = "#6b7280"
 # Perceptually uniform, also in grey.
 IMAGE_MAP = "cividis"
+# From light to dark, so that the edges of elements show where there is little to show.
+MESH_MAP = "YlOrRd"
 DPI = 150
 
 # Roles: one colour for one thing in every figure.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bound import Bound
 from ..certificate import Certificate
 from ..errors import InputError
 from ..problem.candidate import Candidate
@@ -195,10 +196,14 @@ def _evidence(certificate: Certificate | None) -> dict[str, str]:
     radius = certificate.radius
     return {
         "radius": f"{radius.value:.4g} ({radius.side}, {certificate.scope})",
-        **{name: f"{bound.value:.4g}" for name, bound in certificate.residuals.items()},
+        **{name: _with_side(bound) for name, bound in certificate.residuals.items()},
         "noise level": f"{certificate.noise_level:.4g}",
-        "stability constant": f"{certificate.stability.constant.value:.4g}",
+        "stability constant": _with_side(certificate.stability.constant),
     }
+
+
+def _with_side(bound: Bound) -> str:
+    return f"{bound.value:.4g} ({bound.side})"
 
 
 def package_versions() -> dict[str, str]:

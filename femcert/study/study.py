@@ -22,7 +22,9 @@ COLUMNS = (
     "radius_learned", "decision", "seconds", "estimates",
 )  # fmt: skip
 RATED = ("lower", "upper", "truth")
-_FORMATS = {"elements": "{:,}", "dofs": "{:,}", "h": "{:.3g}", "effectivity": "{:.3f}", "seconds": "{:.2f}"}
+_FORMATS = {
+    "level": "{}", "elements": "{:,}", "dofs": "{:,}", "h": "{:#.3g}", "effectivity": "{:.3f}", "seconds": "{:.2f}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,5 +182,5 @@ def _cell(row: Level, name: str) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    text = _FORMATS.get(name, "{:.4g}").format(value)
+    text = _FORMATS.get(name, "{:#.4g}").format(value).rstrip(".")
     return f"~{text}" if name in row.estimates else text
