@@ -9,16 +9,21 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_first_example_prints_what_the_readme_shows(tmp_path, monkeypatch, capsys):
+def test_examples_print_what_the_readme_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code = re.search(r"```python\n(.*?)```", README, re.S).group(1)
     shown = re.search(r"```text\n(.*?)```", README, re.S).group(1)
-    exec(compile(code, "README.md", "exec"), {})
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     # Residuals at rounding level differ between machines; everything else is the same to the printed digits.
     hide = re.compile(r"\S*e-1\d\b")
     assert hide.sub("~0", printed).split() == hide.sub("~0", shown).split()
     assert (tmp_path / "selection.png").stat().st_size > 20_000
+    # The example about physics goes on from there.
+    code, shown = re.search(r"## How wrong.*?```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S).groups()
+    exec(compile(code, "README.md", "exec"), names)
+    assert capsys.readouterr().out == shown
 
 
 def test_the_two_commands_are_there():
