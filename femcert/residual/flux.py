@@ -52,10 +52,10 @@ class ElementFlux:
         rule = (sampler.X, sampler.W)
         sampled = Basis(self.basis.mesh, self.basis.elem, quadrature=rule).interpolate(self.dofs)
         if len(sampler.X) == 1:
-            return np.asarray(sampled.value)[None], np.asarray(sampled.grad)[0]
+            return np.asarray(sampled)[None], np.asarray(sampled.grad)[0]
         if getattr(sampled, "div", None) is None:
             raise InputError(f"{type(self.basis.elem).__name__} has no divergence; expected an H(div) element")
-        return np.asarray(sampled.value), np.asarray(sampled.div)
+        return np.asarray(sampled), np.asarray(sampled.div)
 
     @property
     def trace_degree(self) -> int:

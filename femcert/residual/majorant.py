@@ -20,6 +20,8 @@ from .weak import WeakResidual
 
 # A defect this small against the bound is rounding: its factor is then a crude one, CRUDE diameters of the domain.
 NEGLIGIBLE, CRUDE = 1e-6, 1e4
+# What rounding leaves of the balance of the elements, relative to the flux (times their sizes).
+ROUNDING = 1e-9
 # A defect this small does not call for a sharper constant.
 SMALL = 1e-2
 
@@ -109,7 +111,11 @@ def majorant(
     elements = np.sqrt(misfit) + oscillation + facets
     value = float(np.sqrt(np.sum(elements**2)))
     lacking = float(np.sqrt(np.sum(mean**2 * area)))
-    defect = _defect(lacking, boundary_mean, value, mesh, float(least.min()), float(h.max()), constant)
+    crude = _crude_constant(r, float(least.min()), float(area.sum()))
+    # On strongly graded meshes rounding in the balance of tiny elements, against the whole flux.
+    rounding = CRUDE * ROUNDING * float(np.sqrt(sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()))
+    width = float(h.max() / np.sqrt(least.min()))
+    defect = _defect(lacking, boundary_mean, value, crude, rounding, width, constant)
     return Majorant(
         value=value + defect,
         elements=elements,
@@ -169,9 +175,9 @@ def _defect(
     lacking: float,
     on_boundary: float,
     value: float,
-    mesh: Any,
-    least: float,
-    h: float,
+    crude: float,
+    rounding: float,
+    scaled_diameter: float,
     constant: Callable[[bool], Bound | None],
 ) -> float:
     """``C_F ‖mean R‖ + (C_F² + 2 h C_F / A^1/2)^1/2 ‖mean J‖``, the second by a trace inequality on the elements."""
@@ -179,16 +185,25 @@ def _defect(
         return 0.0
 
     def term(C: float) -> float:
-        return C * lacking + np.sqrt(C**2 + 2.0 * h * C / np.sqrt(least)) * on_boundary
+        return C * lacking + np.sqrt(C**2 + 2.0 * scaled_diameter * C) * on_boundary
 
-    crude = float(term(CRUDE * np.linalg.norm(np.ptp(mesh.p, axis=1)) / np.sqrt(least)))
-    if crude <= NEGLIGIBLE * value:
-        return crude
+    if term(crude) <= NEGLIGIBLE * value or term(crude) <= min(rounding, SMALL * value):
+        return float(term(crude))
     cheap = constant(False)
     if cheap is not None and term(cheap.value) <= SMALL * value:
         return float(term(cheap.value))
     sharp = constant(True)
     return float(min(term(bound.value) for bound in (cheap, sharp) if bound is not None))
+
+
+def _crude_constant(r: WeakResidual, least: float, area: float) -> float:
+    """Far above the Friedrichs constant: from the diameter, and without Dirichlet facets from what holds constants."""
+    square = np.sum(np.ptp(r.sampler.mesh.p, axis=1) ** 2) / least
+    if not len(r.traces.essential):
+        constant = np.ones((r.sampler.mesh.nelements, 1)), np.zeros((1, 1, 1)), np.ones(r.norm.B.shape)
+        energy = r.inner(constant, constant)
+        square = square + area / energy if energy > 0.0 else np.inf
+    return CRUDE * float(np.sqrt(square))
 
 
 def _check_convex(mesh: Any) -> None:

@@ -57,6 +57,16 @@ class Traces:
             given = [self.flux[rows]] * callable(part.value) + [self.coefficient[rows]] * callable(part.coefficient)
             self.exact = self.exact and all(_is_polynomial(on_part.X, values) for values in given)
 
+    def least_coefficient(self) -> Array:
+        """On each facet a lower bound of alpha (where it is a polynomial, see `exact`)."""
+        alpha = self.coefficient
+        if alpha.shape[1] == 1 or self.basis is None:
+            return alpha[:, 0]
+        # A Legendre polynomial is at most 1 in absolute value.
+        c = alpha @ np.linalg.pinv(_legendre(self.basis.X))
+        least = np.maximum(c[:, 0] - np.abs(c[:, 1:]).sum(axis=1), 0.0)
+        return np.where(np.ptp(alpha, axis=1) == 0.0, alpha[:, 0], least)
+
     def values(self, dofs: Array) -> Array:
         """A finite-element function at the points."""
         if self.basis is None:
@@ -161,9 +171,13 @@ def _is_polynomial(X: Array, values: Array) -> bool:
     """Whether samples along facets (or at end points of a line) belong to polynomials of degree 4 at most."""
     if len(X) == 0 or values.shape[1] == 1:
         return True
-    P = np.polynomial.legendre.legvander(2.0 * X[0] - 1.0, FACET_DEGREE).T
+    P = _legendre(X)
     fit = values @ np.linalg.pinv(P) @ P
     return bool(np.abs(fit - values).max(initial=0.0) <= 1e-11 * np.abs(values).max(initial=0.0))
+
+
+def _legendre(X: Array) -> Array:
+    return np.asarray(np.polynomial.legendre.legvander(2.0 * X[0] - 1.0, FACET_DEGREE).T)
 
 
 def check_norm(norm: str) -> str:

@@ -98,8 +98,7 @@ class Workspace:
             whole = not len(traces.facets) and mesh.t.shape[0] > 2
             return box_friedrichs_constant(mesh, conductivity=float(least.min())) if whole else None
         robin = None
-        # A constant on its facets is its own minimum; of anything else only the sign is known.
-        floor = np.where(np.ptp(traces.coefficient, axis=1) == 0.0, traces.coefficient[:, 0], 0.0)
+        floor = traces.least_coefficient()
         if np.any(floor > 0.0):
             robin = traces.facets, floor
         return friedrichs_constant(
