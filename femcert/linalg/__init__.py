@@ -3,7 +3,7 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
-from .eigen import dense_eigenpairs, smallest_eigenpairs
+from .eigen import dense_eigenpairs, dense_least_eigenpair, inverse_eigenpair, smallest_eigenpairs
 from .factor import Factorization, factorization_count
 from .inertia import eigenvalue_lower_bound
 from .mass import solve_mass
@@ -11,8 +11,10 @@ from .mass import solve_mass
 __all__ = [
     "Factorization",
     "dense_eigenpairs",
+    "dense_least_eigenpair",
     "eigenvalue_lower_bound",
     "factorization_count",
+    "inverse_eigenpair",
     "smallest_eigenpairs",
     "solve_mass",
 ]

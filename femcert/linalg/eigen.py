@@ -60,6 +60,61 @@ def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -
     return 1.0 / mu[kept] - shift, vectors[:, kept] / root[:, None] / np.sqrt(mu[kept])
 
 
+def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None = None) -> tuple[float, Array]:
+    """The smallest eigenvalue of ``A x = lam M x`` from below, and its eigenvector with ``x' M x = 1``.
+
+    Lanczos with the inverse of A, which need not be assembled. The residual is part of the result: for the eigenvalue
+    nearest to ``1 / nu``, ``1 / lam <= nu + ‖M x - nu A x‖_{A^-1}``.
+
+    Parameters
+    ----------
+    solve, apply
+        ``A^-1`` and ``A`` on vectors.
+    start
+        A vector near the eigenvector, from a similar problem.
+
+    Raises
+    ------
+    SolveError
+        Lanczos did not converge; the message says what was reached.
+    """
+    n = mass.shape[0]
+    noise = np.random.default_rng(0).standard_normal(n)
+    v0 = noise if start is None else start / np.linalg.norm(start) + 1e-3 * noise / np.linalg.norm(noise)
+    operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
+    inverse = LinearOperator((n, n), matvec=solve, dtype=np.float64)
+    try:
+        _, vectors = eigsh(operator, k=1, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=min(n, 12), tol=1e-11)
+    except ArpackError as error:
+        raise SolveError(f"the eigensolver did not converge: {error}") from None
+    # One inverse step takes the noise of large eigenvalues out. Then with x' A x = 1 and nu = x' M x the largest
+    # eigenvalue of M x = nu A x is within the residual, in the norm of A^-1, of nu.
+    x = solve(mass @ vectors[:, 0])
+    x = x / np.sqrt(x @ apply(x))
+    Mx = mass @ x
+    nu = float(x @ Mx)
+    residual = Mx - nu * apply(x)
+    size = float(np.sqrt(max(residual @ solve(residual), 0.0)))
+    if not size <= 1e-5 * nu:
+        raise SolveError(f"the eigenpair {1.0 / nu:.6g} has the relative residual {size / nu:.2g}, above 1e-5")
+    return 1.0 / (nu + size), x / np.sqrt(nu)
+
+
+def dense_least_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
+    """The smallest eigenvalue of a dense symmetric pencil, from below, and its eigenvector with ``x' M x = 1``.
+
+    Rounding moves eigenvalues by a few units of the largest entry of the scaled matrix; that much is subtracted.
+    """
+    root = np.sqrt(np.diag(mass))
+    A, M = (matrix / np.outer(root, root) for matrix in (stiffness, mass))
+    try:
+        values, vectors = eigh((A + A.T) / 2.0, (M + M.T) / 2.0, subset_by_index=[0, 0])
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise SolveError(f"the dense eigensolver failed: {error}") from None
+    rounding = 4.0 * np.finfo(float).eps * float(np.abs(A).sum(axis=1).max())
+    return float(values[0]) - rounding, vectors[:, 0] / root
+
+
 def _small_shift(stiffness: Any, mass: Any) -> float:
     """Tiny against the smallest nonzero eigenvalue, but enough to make ``A + shift M`` positive definite."""
     return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])

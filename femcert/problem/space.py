@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import identity, issparse
+from scipy.sparse import diags, identity, issparse
 from skfem import Basis, asm
 
 from ..errors import InputError, SolveError
@@ -18,7 +18,7 @@ from .checks import Array, freeze_sparse, frozen, number, real_vector
 from .lagrange import check_quadrature, degree, mass_matrix, stiffness_form
 
 INNER = ("l2", "euclidean")
-BALL_NORMS = ("l2", "h1", "h1-seminorm")
+BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,17 @@ class ParameterSpace:
         return mass_matrix(self.basis), asm(stiffness_form, self.basis).tocsr()
 
     def form(self, norm: str) -> Any:
-        """Sparse matrix of the squared norm ``"l2"``, ``"h1"`` or ``"h1-seminorm"`` on the dofs."""
+        """Sparse matrix of a squared norm on the dofs.
+
+        ``"l2"``, ``"h1"``, ``"h1-seminorm"``, or ``"h2"``: ``‖q - Laplace q‖``, the discrete Laplacian with natural
+        conditions and lumped mass.
+        """
         if norm == "l2":
             return mass_matrix(self.basis)
         M, K = self._h1_parts
+        if norm == "h2":
+            lumped = mass_matrix(self.basis, lumped=True)
+            return (M + K) @ diags(1.0 / lumped.diagonal()) @ (M + K)
         return K if norm == "h1-seminorm" else M + K
 
     def distance(self, field: Any) -> float:

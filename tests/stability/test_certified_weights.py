@@ -1,0 +1,91 @@
+"""Certified weights: no state of the discrete problem does more to the data, and some does as much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skfem import Basis, BilinearForm, ElementLineP2, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
+from skfem.helpers import dot, grad
+
+import femcert as fc
+from femcert.stability.weights import certified_weights
+
+CASES = {
+    "triangles": lambda: Basis(MeshTri().refined(3), ElementTriP1()),
+    "quadrilaterals": lambda: Basis(MeshQuad().refined(3), ElementQuad1()),
+    "line": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP2()),
+}
+
+
+def problem_on(basis, **options):
+    points = np.random.default_rng(0).uniform(0.25, 0.75, (4, basis.mesh.dim()))
+    sensors = fc.AverageSensors(basis, points, radius=0.1)
+    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors, **options)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("covariance", [None, np.diag([1.0, 4.0, 0.25, 9.0])])
+def test_no_state_does_more(name, covariance):
+    problem = problem_on(CASES[name](), conductivity=2.0, reaction=1.0)
+    data = fc.Data(np.zeros(4), 0.1, covariance)
+    weights = certified_weights(problem, data=data)
+    rng = np.random.default_rng(1)
+    q = rng.standard_normal(problem.basis.N)
+    right = problem.solve(q)
+    worst = 0.0
+    for i in range(30):
+        u = right + rng.standard_normal(problem.basis.N)
+        if i % 3 == 0:
+            u[problem.boundary.prescribed] = 0.0
+        if i % 5 == 0:
+            u = right + 0.3
+        r = fc.dual_norm(problem, fc.Candidate(u, q), "riesz").lower.value
+        bc = fc.boundary_norm(problem, u, norm="h1").value
+        effect = data.norm(problem.observe(u) - problem.observe(right))
+        worst = max(worst, effect / (weights.pde.value * r + weights.bc.value * bc))
+    assert 0.3 <= worst <= 1.0
+
+
+def test_the_physics_weight_is_attained():
+    problem = problem_on(CASES["triangles"]())
+    weights = certified_weights(problem)
+    # The state with the largest data for its energy: the adjoint state of the leading left singular vector.
+    H = problem.sensors.matrix[:, problem.free]
+    z = problem.factor.solve(H.T.toarray())
+    values, vectors = np.linalg.eigh(H @ z)
+    u = np.zeros(problem.basis.N)
+    u[problem.free] = z @ vectors[:, -1]
+    energy = np.sqrt(u @ (problem.operator @ u))
+    assert np.linalg.norm(problem.observe(u)) == pytest.approx(weights.pde.value * energy, rel=1e-6)
+    assert weights.pde.value == pytest.approx(np.sqrt(values[-1]), rel=1e-6)
+
+
+def test_heat_weights():
+    basis = CASES["line"]()
+    sensors = fc.AverageSensors(basis, np.array([[0.3], [0.6]]), radius=0.1)
+    problem = fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=sensors, times=[0.1, 0.2], steps=4, scheme="backward-euler"
+    )
+    weights = certified_weights(problem)
+    rng = np.random.default_rng(0)
+    M = problem.mass
+    for _ in range(20):
+        u = rng.standard_normal((basis.N, 2))
+        size = np.sqrt(max(np.einsum("ij,ij->j", u, M @ u)))
+        assert np.linalg.norm(problem.observe(u)) <= weights.pde.value * size
+
+
+def test_refused():
+    basis = CASES["triangles"]()
+
+    @BilinearForm
+    def convection(u, v, w):
+        return dot(grad(u), grad(v)) + u.grad[0] * v
+
+    sensors = fc.PointSensors(basis, [[0.3, 0.4]])
+    own = fc.LinearProblem(basis, operator=convection, parameters=fc.FullSpace(basis), sensors=sensors)
+    with pytest.raises(fc.UncertifiedError, match="not said to be symmetric definite"):
+        certified_weights(own)
+    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
+    with pytest.raises(fc.UncertifiedError, match="not for a Tomography"):
+        certified_weights(image)
