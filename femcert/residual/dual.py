@@ -13,7 +13,7 @@ from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array, frozen
+from ..problem.checks import Array, count, frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
@@ -121,6 +121,8 @@ def dual_norm(
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     check_candidate(problem, candidate)
+    if steps is not None:
+        count(steps, "steps", least=0)
     if isinstance(problem, Tomography):
         raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
     if not isinstance(problem, (EllipticSource, EllipticCoefficient)):

@@ -217,6 +217,9 @@ def test_wrong_input_is_refused():
         fc.dual_norm(problem, good, "Riesz")
     with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of 'energy', 'h1'"):
         fc.dual_norm(problem, good, norm="l2")
+    for steps in (-1, 2.5, "many"):
+        with pytest.raises(fc.InputError, match="steps is"):
+            fc.dual_norm(problem, good, steps=steps)
     for wrong in (np.nan, np.inf):
         state = good.state.copy()
         state[3] = wrong
