@@ -112,6 +112,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+    rule = rule.resolved(problem, problem.check_data(data))
     residuals = evaluate(problem, data, candidate, pde_norm=rule.pde_norm, norm=rule.norm)
     constant = rule.stability or stability(problem, at=None if problem.linear else candidate.parameter, data=data)
     pde = rule.physics(problem, candidate, residuals)

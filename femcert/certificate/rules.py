@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..bound import Bound
@@ -15,6 +15,7 @@ from ..residual import Residuals
 from ..residual.physics import check_pde_norm
 from ..residual.weak import check_norm
 from ..stability import Stability
+from ..stability.weights import certified_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +46,13 @@ class Rule:
             raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
 
     @property
-    def weights(self) -> dict[str, float]:
+    def weights(self) -> dict[str, Any]:
         """Weights of the residual components ``pde``, ``bc`` and ``optimality``."""
         return {"pde": 1.0, "bc": 1.0, "optimality": 0.0}
+
+    def resolved(self, problem: Problem, data: Data) -> Rule:
+        """The rule with numbers for all weights: itself, unless a weight is to be computed for this problem."""
+        return self
 
     def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
         """The physics residual that enters the radius."""
@@ -96,18 +101,39 @@ class OperationalRadius(Rule):
     ----------
     pde, bc, optimality
         The weights a_pde, a_bc and a_opt, all >= 0. With ``optimality > 0`` a candidate must report its optimality.
+        ``pde="certified"`` and ``bc="certified"`` compute the operator norms that make the sum a theorem instead of a
+        calibration (`femcert.stability.weights`); they need a dual norm, such as ``pde_norm="equilibrated"``.
     """
 
-    pde: float = 1.0
-    bc: float = 1.0
+    pde: float | str = 1.0
+    bc: float | str = 1.0
     optimality: float = 0.0
+    certified: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in self.weights.items():
+        for name in ("pde", "bc", "optimality"):
+            value = getattr(self, name)
+            if value == "certified" and name != "optimality":
+                if self.pde_norm == "rms" or self.norm != "energy":
+                    raise InputError(f"{name}='certified' goes with pde_norm='equilibrated' and norm='energy'")
+                continue
             object.__setattr__(self, name, number(value, f"the weight {name}", least=0.0))
 
     @property
-    def weights(self) -> dict[str, float]:
+    def weights(self) -> dict[str, Any]:
         """Weights of the residual components."""
         return {"pde": self.pde, "bc": self.bc, "optimality": self.optimality}
+
+    def resolved(self, problem: Problem, data: Data) -> OperationalRadius:
+        """The rule with certified weights as numbers."""
+        names = tuple(name for name in ("pde", "bc") if getattr(self, name) == "certified")
+        if not names:
+            return self
+        weights = certified_weights(problem, data=data)
+        return replace(self, **{name: getattr(weights, name).value for name in names}, certified=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name, weights and options, for the record."""
+        record = super().to_dict()
+        return {**record, "certified": list(self.certified)} if self.certified else record

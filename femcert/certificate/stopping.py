@@ -32,7 +32,8 @@ class StoppingRule:
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""
-        options = {"pde_norm": self.rule.pde_norm, "norm": self.rule.norm}
+        rule = self.rule.resolved(self.problem, self.data)
+        options = {"pde_norm": rule.pde_norm, "norm": rule.norm}
         residuals = evaluate(self.problem, self.data, candidate, **options)
-        pde = self.rule.physics(self.problem, candidate, residuals)
-        return bool(self.rule.total(residuals, pde) <= self.tolerance)
+        pde = rule.physics(self.problem, candidate, residuals)
+        return bool(rule.total(residuals, pde) <= self.tolerance)

@@ -64,11 +64,17 @@ def no_harm(
     if time_limit is not None:
         time_limit = number(time_limit, "time_limit", above=0.0)
     # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
-    rule = copy.copy(rule)
+    rule, refusal = copy.copy(rule), None
+    try:
+        rule = rule.resolved(problem, data)
+    except UncertifiedError as error:
+        refusal = error
     record = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
 
     safe = _baseline(problem, data, baseline)
     try:
+        if refusal is not None:
+            raise refusal
         base = certify(problem, data, safe, rule)
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
