@@ -152,6 +152,8 @@ def _proven_radius(
         constant = stability(problem, data=data) if constant is None else constant
     except (InputError, UncertifiedError):
         return np.inf, 0.0
+    if constant.levels is not None:
+        return _proven_on_ball(problem, data, candidate, constant)
     c, remainder = problem.parameters.project(candidate.parameter)
     response: Array = problem.forward_matrix() @ c
     size = data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
@@ -159,3 +161,23 @@ def _proven_radius(
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
     return proven, C * problem.rounding * size + problem.rounding * problem.parameters.norm(candidate.parameter)
+
+
+def _proven_on_ball(
+    problem: LinearProblem, data: Data, candidate: Candidate, constant: Stability
+) -> tuple[float, float]:
+    """``omega(‖H S q' - y‖_Y + delta) + ‖q - q'‖_Q`` with q' the candidate, projected and shrunk into the ball."""
+    space = problem.parameters
+    if constant.moduli is None or space.ball is None:
+        return np.inf, 0.0
+    c, _ = space.project(candidate.parameter)
+    q = space.field(c)
+    size = float(np.sqrt(max(q @ (space.form(space.ball.norm) @ q), 0.0)))
+    inside = q * min(1.0, space.ball.radius / size if size > 0.0 else 1.0)
+    predicted = problem.predict(problem.solve(inside), inside)
+    rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
+    eps = data.norm(predicted - data.values) + data.noise_level + rounding
+    if not eps > 0.0:
+        return np.inf, 0.0
+    distance = space.norm(candidate.parameter - inside)
+    return constant.modulus(eps).value + distance, problem.rounding * space.norm(candidate.parameter)

@@ -75,7 +75,7 @@ class Rule:
 
     def radius(self, total: float, data: Data, stability: Stability) -> float:
         """``C (eta + delta)^p``."""
-        return stability.constant.value * (total + data.noise_level) ** stability.exponent
+        return stability.radius(total + data.noise_level)
 
     def to_dict(self) -> dict[str, Any]:
         """Name, weights and options, for the record."""

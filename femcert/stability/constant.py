@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
+from .conditional import conditional_parts
+from .modulus import Modulus
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Stability:
         The parameter of unit norm that the sensors see least (dof vector); None after loading from a file.
     scope
         ``"discrete"``: of the discretized problem. ``"estimate"``: of its linearization at one parameter.
+    levels
+        On a ball: the range of noise levels on which ``C eps^p`` is above the modulus of continuity.
     """
 
     constant: Bound
@@ -40,6 +44,8 @@ class Stability:
     singular_values: Array
     weakest: Array | None
     scope: str
+    levels: tuple[float, float] | None = None
+    moduli: Modulus | None = field(default=None, repr=False, compare=False)
 
     @property
     def sigma_min(self) -> float:
@@ -53,8 +59,25 @@ class Stability:
 
     @property
     def condition(self) -> float:
-        """``sigma_max / sigma_min``."""
-        return self.sigma_max / self.sigma_min
+        """``sigma_max / sigma_min``; infinite if the data do not determine the class."""
+        return self.sigma_max / self.sigma_min if self.sigma_min > 0.0 else float("inf")
+
+    def modulus(self, eps: float) -> Bound:
+        """``sup { ‖q - q'‖_Q : ‖F q - F q'‖_Y <= eps }`` over two parameters of the ball, from above."""
+        if self.moduli is None:
+            raise UncertifiedError("there is no modulus; it belongs to a class with a ball, space.within_ball(radius)")
+        bound = self.moduli(number(eps, "eps", above=0.0))
+        assert isinstance(bound, Bound)
+        return bound
+
+    def radius(self, eps: float) -> float:
+        """``C eps^p``; on a ball outside the range of the envelope, the modulus itself."""
+        if self.levels is None or self.levels[0] <= eps <= self.levels[1] or eps == 0.0:
+            return float(self.constant.value * eps**self.exponent)
+        if self.moduli is None:
+            low, high = self.levels
+            raise UncertifiedError(f"the envelope covers noise levels in [{low:.3g}, {high:.3g}], not {eps:.3g}")
+        return self.modulus(eps).value
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON, without the field `weakest`."""
@@ -63,6 +86,7 @@ class Stability:
             "exponent": self.exponent,
             "singular_values": self.singular_values.tolist(),
             "scope": self.scope,
+            "levels": None if self.levels is None else list(self.levels),
         }
 
     @classmethod
@@ -74,11 +98,19 @@ class Stability:
             singular_values=frozen(real_vector(record["singular_values"], None, "singular_values")),
             weakest=None,
             scope=str(record["scope"]),
+            levels=_loaded_levels(record.get("levels")),
         )
 
 
+def _loaded_levels(levels: Any) -> tuple[float, float] | None:
+    if levels is None:
+        return None
+    low, high = levels
+    return number(low, "levels[0]", above=0.0), number(high, "levels[1]", above=0.0)
+
+
 def stability(
-    problem: Problem, *, at: Any = None, data: Data | None = None, guarantee: str = "discrete"
+    problem: Problem, *, at: Any = None, data: Data | None = None, guarantee: str = "discrete", levels: Any = None
 ) -> Stability:
     """Stability constant of a problem on its admissible class, from a dense SVD of the ``m x k`` forward matrix.
 
@@ -92,6 +124,9 @@ def stability(
         Its covariance gives the norm of Y; without it the Euclidean norm.
     guarantee
         ``"discrete"``: a statement about the discretized problem.
+    levels
+        For a class with a ball and more coordinates than observations, where stability is conditional: the range
+        ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
 
     Raises
     ------
@@ -107,10 +142,12 @@ def stability(
     if guarantee != "discrete":
         raise UncertifiedError(f"guarantee {guarantee!r} is not available; 'discrete' is")
     k, m = problem.parameters.dimension, problem.observation_count
+    if k > m and problem.parameters.ball is not None:
+        return Stability(**conditional_parts(problem, data, levels))
     if k > m:
         raise InputError(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
-            "infinite; expected k <= m: add sensors or take a smaller class"
+            "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius)"
         )
     F = _derivative(problem, at)
     if data is not None:

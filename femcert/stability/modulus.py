@@ -121,6 +121,11 @@ class Modulus:
         self._basis_matrix = problem.parameters.matrix
         self.points: list[Point] = []
 
+    @property
+    def adjoint(self) -> Array:
+        """``F'`` in whitened data, ``(dimension, observations)``."""
+        return self._family.adjoint
+
     def __call__(self, eps: Any) -> Bound | list[Bound]:
         """Upper bound of omega at one eps, or a list of them."""
         levels = real_array(eps, "eps")
