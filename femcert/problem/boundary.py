@@ -139,7 +139,8 @@ def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64
         dofs = basis.get_dofs(facets=facets).flatten()
         given = nodal_values(basis, value, f"the Dirichlet value on {name!r}", dofs)
         # Two parts may meet in a corner; they must agree there, or the state would be ambiguous.
-        clash = prescribed[dofs] & (np.abs(values[dofs] - given) > 1e-12 * (1.0 + np.abs(given)))
+        scale = max(np.abs(values).max(), np.abs(given).max(initial=0.0))
+        clash = prescribed[dofs] & (np.abs(values[dofs] - given) > 1e-12 * scale)
         if clash.any():
             where = basis.doflocs[:, dofs[clash][0]]
             raise InputError(f"the Dirichlet value on {name!r} contradicts another part at {where.round(6).tolist()}")

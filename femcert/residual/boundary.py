@@ -13,6 +13,9 @@ from ..problem.checks import Array
 from .edges import Edges
 from .norms import StateNorm, state_norm
 
+# A value that differs this much, relative to the largest, from its limit at the end of an edge is not continuous.
+JUMP = 1e-9
+
 
 def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", parameter: Any = None) -> Bound:
     """An upper bound of ``‖u - g‖_1/2 = min { ‖v‖_V : v in H1(Omega), v = u - g on the Dirichlet part }``.
@@ -39,8 +42,8 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     Bound
         ``"upper"`` if g is a polynomial of degree 8 or less along each edge (to 1e-11) and all integrals are exact, or
         their errors known: coefficients that are polynomials on elements, or exponentials of polynomials that do not
-        vary too much on them. Else ``"estimate"``, and the source says why. For forms of the user's own the energy is
-        that of the assembled matrix.
+        vary too much on them. Else, and where g jumps at a vertex, ``"estimate"``, and the source says why. For
+        forms of the user's own the energy is that of the assembled matrix.
 
     Raises
     ------
@@ -85,6 +88,8 @@ def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
             doubts.append(f"the Dirichlet value on {part.name!r} is not a polynomial along edges")
         nodal, nodal_slope = edges.trace(problem.boundary.values)
         b, db = g - nodal, slope - nodal_slope
+        if fits and np.abs(edges.at_ends(b)).max() > JUMP * np.abs(g).max():
+            doubts.append(f"the Dirichlet value on {part.name!r} jumps at a vertex, so that no lift has a finite norm")
         if weights is None:
             if np.abs(b).max() > ROUNDING * np.abs(g).max():
                 raise UncertifiedError(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
@@ -11,11 +14,17 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.lagrange import same_mesh
+from ..problem.sampling import dot
 from .flux import ElementFlux
-from .majorant import Majorant, majorant
-from .static import described
-from .weak import check_norm
+from .majorant import Majorant, areas_over, majorant
+from .quadrature import Rule
+from .static import ROUNDING, SIZE_ROUNDING, described, size_of
+from .traces import FacetCheck
+from .weak import WeakResidual, check_norm
 from .workspace import workspace_of
+
+# Jumps of a flux beyond this, relative to the flux, are more than the rounding of its evaluation.
+JUMP = 1e-13
 
 
 def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: str = "energy") -> Majorant:
@@ -59,4 +68,30 @@ def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: st
         return workspace.friedrichs(r, rule, norm, sharp)
 
     result = majorant(r, given, rule, constant, workspace.facets)
-    return replace(result, exact=described(r, rule)[0])
+    jumps = _jumps(r, given, workspace.facets, rule, constant)
+    value = (result.value + jumps) * (1.0 + ROUNDING) + SIZE_ROUNDING * size_of(r)
+    return replace(result, value=value, defect=result.defect + jumps, exact=described(r, rule)[0])
+
+
+def _jumps(
+    r: WeakResidual, flux: ElementFlux, check: FacetCheck, rule: Rule, constant: Callable[[bool], Bound | None]
+) -> float:
+    """What jumps of the normal component contribute that are too small to refuse the flux, but larger than rounding.
+
+    ``sum_e <[p.n], v>_e`` with the trace inequality of the majorant on one element of each facet.
+    """
+    mesh, squares = r.sampler.mesh, check.jumps(flux)
+    element = mesh.f2t[0]
+    over, length = check.areas[element], np.ones(len(squares))
+    if mesh.dim() == 2:
+        start, end = mesh.p[:, mesh.facets].transpose(1, 0, 2)
+        over, length = areas_over(mesh, np.arange(len(squares)), element), np.linalg.norm(end - start, axis=0)
+    size = float(r.sampler.integral(dot(r.flux, r.flux)).sum())
+    if not float(np.sum(squares * over / length)) > JUMP**2 * size:
+        return 0.0
+    C = constant(True) or constant(False)
+    assert C is not None
+    width = float(check.diameters.max() / np.sqrt(rule.least_conductivity.min()))
+    # Each element lends itself to at most all of its facets.
+    total = float(len(mesh.t2f) * np.sum(squares * length / over))
+    return float(np.sqrt(total * (C.value**2 + 2.0 * width * C.value)))

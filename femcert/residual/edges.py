@@ -81,6 +81,13 @@ class Edges:
         fits = beyond <= BEYOND * float(np.abs(values).max(initial=0.0))
         return np.asarray(slopes) * (2.0 / self.length[:, None]), fits
 
+    def at_ends(self, values: Array) -> Array:
+        """The polynomial through all samples at both ends of each edge, ``(facets, 2)``."""
+        if self.flat:
+            return np.repeat(values, 2, axis=1)
+        coefficients = np.linalg.solve(legendre.legvander(self._t, POINTS - 1), values.T)
+        return np.asarray(legendre.legval(np.array([-1.0, 1.0]), coefficients))
+
     def integral(self, values: Array) -> Array:
         """Integral over each facet; in 1D the value."""
         return np.asarray(np.sum(self.weights * values, axis=1))

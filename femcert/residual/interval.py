@@ -14,6 +14,7 @@ from ..problem.checks import Array
 from ..problem.equation import Equation
 from ..problem.sampling import Sampler, dot
 from .hierarchy import Space
+from .lower import UNIT
 from .majorant import Majorant, majorant
 from .quadrature import Rule
 from .static import ROUNDING, SIZE_ROUNDING, described, lowered, size_of
@@ -112,7 +113,7 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Rule, norm: str, d
         source=r.source - r.norm.C * value,
         flux=r.flux + r.norm.A * slope,
         natural=r.natural - r.norm.B * trace,
-        norm=r.norm,
+        norm=r.norm, terms=r.terms,
     )  # fmt: skip
     flux = _antiderivative(rest, rule)
     checked = majorant(rest, flux, rule, lambda sharp: workspace.friedrichs(r, rule, norm, sharp), workspace.facets)
@@ -120,7 +121,8 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Rule, norm: str, d
     # What quadrature may miss, then what rounding may.
     missed = rule.signed * (square + 4.0 * size_of(r) * np.sqrt(square))
     upper = np.sqrt(square * (1.0 + ROUNDING) + missed + 2.0 * abs(on_w - square) + checked.value**2) + rounding
-    lower = lowered(r, rule, on_w / np.sqrt(square)) if square > 0.0 else 0.0
+    sure = on_w - UNIT * r.magnitude(value, slope, trace)
+    lower = lowered(r, rule, sure / np.sqrt(square)) if square > 0.0 else 0.0
     local = sampler.integral(r.norm.A * dot(slope, slope) + r.norm.C * value**2)
     indicators = np.sqrt(local + checked.elements**2)
     return LineBound(r, rule, checked, float(upper), lower, indicators)

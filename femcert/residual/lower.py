@@ -19,6 +19,8 @@ from .weak import Samples, WeakResidual
 
 # Steps of conjugate gradients for the default lower bound; a step that gains less than this ends it.
 STEPS, ENOUGH = 6, 0.003
+# Rounding of a term in a sum, relative to the term.
+UNIT = 8.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -167,4 +169,5 @@ def best_quotient(r: WeakResidual, functions: list[Samples]) -> float:
     # Any coefficients give a lower bound; these are the best ones.
     c = np.linalg.lstsq(G, h, rcond=1e-12)[0]
     length = float(c @ G @ c)
-    return max(float(c @ h) / np.sqrt(length), 0.0) if length > 0.0 else 0.0
+    rounding = UNIT * np.array([r.magnitude(*f) for f in functions])[kept] / scale[kept]
+    return max(float(c @ h - np.abs(c) @ rounding) / np.sqrt(length), 0.0) if length > 0.0 else 0.0

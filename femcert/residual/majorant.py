@@ -140,7 +140,7 @@ def _facet_terms(
         gap = np.abs(G[:, 0] - normal[:, 0])
         return result, float(np.sqrt(2.0 * np.sum(gap**2 / area[element])))
     s = facet_parameter(mesh, facets, np.asarray(part.global_coordinates()))
-    length, area = part.dx.sum(axis=1), _areas_over(mesh, facets, element)
+    length, area = part.dx.sum(axis=1), areas_over(mesh, facets, element)
     J = G - _interpolated(points, normal, s)
     mean = np.sum(J * part.dx, axis=1) / length
     rest = np.sqrt(np.sum((J - mean[:, None]) ** 2 * part.dx, axis=1))
@@ -151,7 +151,7 @@ def _facet_terms(
     return result, float(np.sqrt(most * np.sum(mean**2 * length**2 / area)))
 
 
-def _areas_over(mesh: Any, facets: Any, element: Any) -> Array:
+def areas_over(mesh: Any, facets: Any, element: Any) -> Array:
     """Area of the element over a facet; of a quadrilateral, that of the larger triangle in it with this side."""
     p, t = mesh.p, mesh.t[:, element]
     start, end = mesh.p[:, mesh.facets[:, facets]].transpose(1, 0, 2)

@@ -19,7 +19,7 @@ from ..problem.lagrange import degree
 from ..problem.sampling import Sampler
 from .interval import line_bound
 from .norms import state_norm
-from .static import static_bound, static_lower
+from .static import ROUNDING, static_bound, static_lower
 from .workspace import Workspace, workspace_of
 
 # Gauss points in each time step that integrate the square of the residual exactly: it is linear in time for the
@@ -101,7 +101,8 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     words = "space-time dual norm, equilibrated flux at Gauss times"
     total = float(upper.sum())
     side = "upper" if exact else "estimate"
-    below_bound = Bound(float(np.sqrt(lower.sum() + start**2)), "lower" if exact else "estimate", words)
+    least = start * (1.0 - 2.0 * ROUNDING)
+    below_bound = Bound(float(np.sqrt(lower.sum() + least**2)), "lower" if exact else "estimate", words)
     return SpaceTimeNorm(
         upper=Bound(float(np.sqrt(total + start**2)), side, f"{words}, and the initial error"),
         lower=below_bound if below else None,
@@ -145,4 +146,4 @@ def _initial_error(problem: HeatInitial, start: Array, parameter: Array) -> floa
     """``‖u(0) - q‖`` in L2, exactly: both are finite-element functions on the same mesh."""
     sampler = Sampler(problem.basis.mesh, 2 * max(degree(problem.basis), degree(problem.parameters.basis)) + 2)
     gap = sampler.values(problem.basis, start) - sampler.values(problem.parameters.basis, parameter)
-    return float(np.sqrt(sampler.integral(gap**2).sum())) * (1.0 + 1e-12)
+    return float(np.sqrt(sampler.integral(gap**2).sum())) * (1.0 + ROUNDING)

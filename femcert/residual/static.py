@@ -163,15 +163,21 @@ def checked_bound(
 
 
 def size_of(r: WeakResidual) -> float:
-    """``‖A^-1/2 flux‖``: what the residual is a small difference of."""
-    return float(np.sqrt(r.sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()))
+    """``‖A^-1/2 flux‖`` and what reaction and Robin terms add to it: what the residual is a small difference of."""
+    square = r.sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()
+    _, cu, _, alpha_u = r.terms
+    if cu.any():
+        square += r.sampler.integral(cu**2 / np.where(r.norm.C > 0.0, r.norm.C, 1.0)).sum()
+    if r.traces.basis is not None and r.norm.B.any():
+        square += np.sum(alpha_u**2 / np.where(r.norm.B > 0.0, r.norm.B, 1.0) * r.traces.basis.dx)
+    return float(np.sqrt(square))
 
 
 def lowered(r: WeakResidual, rule: Rule, quotient: float) -> float:
     """A quotient of quadratures made a lower bound: less the remainders of quadrature, and rounding."""
     # The norm of a test function divides by nothing: where products are polynomials, so is its square.
     quotient -= size_of(r) * (2.0 * rule.signed + SIZE_ROUNDING)
-    return max(quotient * (1.0 - rule.signed) * (1.0 - ROUNDING), 0.0)
+    return max(quotient, 0.0) / (1.0 + rule.signed) * (1.0 - ROUNDING)
 
 
 def described(r: WeakResidual, rule: Rule) -> tuple[bool, str]:

@@ -18,8 +18,8 @@ from ..problem.sampling import Sampler, dot
 Samples = tuple[Array, Array, Array]
 
 NORMS = ("energy", "h1")
-# Order of the rule on boundary facets: squares of polynomials of degree 6, and points enough to recognize degree 4.
-FACET_ORDER, FACET_DEGREE = 12, 4
+# Order of the rule on boundary facets: squares of polynomials of degree 7, and points enough to recognize degree 4.
+FACET_ORDER, FACET_DEGREE = 14, 4
 
 
 class Traces:
@@ -115,6 +115,8 @@ class WeakResidual:
         Samples: ``f - c u``, ``a grad u``, and ``g - alpha u`` on the natural boundary.
     norm
         The norm of the test functions.
+    terms
+        ``f, c u, g, alpha u``: what source and natural may be small differences of.
     """
 
     basis: Basis
@@ -124,6 +126,7 @@ class WeakResidual:
     flux: Array
     natural: Array
     norm: Norm
+    terms: tuple[Array, Array, Array, Array]
 
     def on_basis(self) -> Array:
         """``<r, phi_i>`` for the basis functions of the state, Dirichlet dofs included."""
@@ -148,6 +151,13 @@ class WeakResidual:
         """``<r, v>`` for a function given by samples of its values, gradients and boundary values."""
         inside = self.sampler.integral(self.source * value - dot(self.flux, slope)).sum()
         return float(inside + self._boundary_integral(self.natural * trace))
+
+    def magnitude(self, value: Array, slope: Array, trace: Array) -> float:
+        """What `apply` would be if nothing cancelled: rounding is relative to that."""
+        f, cu, g, alpha_u = map(np.abs, self.terms)
+        along = np.sqrt(dot(self.flux, self.flux) * dot(slope, slope))
+        inside = self.sampler.integral((f + cu) * np.abs(value) + along).sum()
+        return float(inside + self._boundary_integral((g + alpha_u) * np.abs(trace)))
 
     def inner(self, first: Samples, second: Samples) -> float:
         """``(v, w)_V`` for two functions given by samples."""
@@ -194,19 +204,20 @@ def weak_residual(
     a = equation.conductivity.at(sampler)
     f = equation.source.at(sampler)
     slopes = sampler.gradients(basis, state)
-    c = np.zeros((1, 1))
-    source = f
+    c = cu = np.zeros((1, 1))
     if not is_zero(equation.reaction):
         c = equation.reaction.at(sampler)
-        source = f - c * sampler.values(basis, state)
+        cu = c * sampler.values(basis, state)
+    alpha_u = traces.coefficient * traces.values(state)
     one = np.ones((1, 1))
     weights = Norm(a, c, traces.coefficient) if norm == "energy" else Norm(one, one, np.zeros((1, 1)))
     return WeakResidual(
         basis=basis,
         sampler=sampler,
         traces=traces,
-        source=source,
+        source=f - cu if cu.any() else f,
         flux=a * slopes,
-        natural=traces.flux - traces.coefficient * traces.values(state),
+        natural=traces.flux - alpha_u,
         norm=weights,
+        terms=(f, cu, traces.flux, alpha_u),
     )
