@@ -14,10 +14,11 @@ from skfem import Basis, asm
 
 from ..errors import InputError
 from .checks import Array, freeze_sparse, number, real_array
-from .discs import disc_matrix
+from .discs import covered_area, disc_matrix
 from .lagrange import check_state_basis, constant_basis, mass_form
 from .local_spaces import region_indicators
 from .locate import Locator, interpolation_matrix
+from .mesh import measures
 
 
 class Sensors:
@@ -55,6 +56,16 @@ class Sensors:
     def count(self) -> int:
         """Number of sensors m."""
         return int(self.matrix.shape[0])
+
+    def densities(self) -> tuple[Any, Any] | None:
+        """Densities d_i with ``H_i v = (d_i, v)``, as far as the mesh resolves them; None where there are none.
+
+        Returns
+        -------
+        means, rest
+            Sparse ``(elements, count)``: means of d_i on the elements, and ``‖d_i - mean‖²`` there.
+        """
+        return None
 
     def __call__(self, state: Any) -> Array:
         """Values of the sensors on a dof vector, or on columns."""
@@ -107,6 +118,19 @@ class AverageSensors(Sensors):
             where = self.points[i].tolist()
             raise InputError(f"the disc of sensor {i} at {where} is too small to be told from a point")
 
+    def densities(self) -> tuple[Any, Any]:
+        """Of the discs: constant inside them, so that only elements on their edges have a rest."""
+        assert self.basis is not None
+        mesh = self.basis.mesh
+        parts = csr_matrix(disc_matrix(constant_basis(self.basis), self.points.T, self.radius)).T.tocsr()
+        area = measures(mesh)
+        height = 1.0 / covered_area(mesh, self.points.T, self.radius)
+        means = csr_matrix(diags(1.0 / area) @ parts)
+        # int d² = height int d, since d is either 0 or its height.
+        rest = csr_matrix(parts @ diags(height) - means.multiply(parts))
+        rest.data = np.maximum(rest.data, 0.0) + 1e-14 * height.max() ** 2 * area.max()
+        return means, rest
+
 
 class RegionSensors(Sensors):
     """Averages over regions: names of subdomains or arrays of element indices."""
@@ -122,6 +146,11 @@ class RegionSensors(Sensors):
         H = indicators.T @ moments
         super().__init__(diags(1.0 / (indicators.T @ areas)) @ H, basis)
         _refuse_equal_rows(self.matrix)
+        self._means = freeze_sparse(indicators @ diags(1.0 / (indicators.T @ areas)))
+
+    def densities(self) -> tuple[Any, Any]:
+        """Of the regions: constants on elements."""
+        return self._means, csr_matrix(self._means.shape)
 
 
 class MatrixSensors(Sensors):

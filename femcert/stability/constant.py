@@ -16,7 +16,10 @@ from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from .conditional import conditional_parts
+from .continuous import continuous_gap, needed_size
 from .modulus import Modulus
+
+GUARANTEES = ("discrete", "continuous")
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,8 @@ def stability(
     data
         Its covariance gives the norm of Y; without it the Euclidean norm.
     guarantee
-        ``"discrete"``: a statement about the discretized problem.
+        ``"discrete"``: a statement about the discretized problem. ``"continuous"``: about the equation itself, on the
+        class of finite-element functions that the columns of the space are; the singular values are then lower bounds.
     levels
         For a class with a ball and more coordinates than observations, where stability is conditional: the range
         ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
@@ -139,8 +143,8 @@ def stability(
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if data is not None:
         problem.check_data(data)
-    if guarantee != "discrete":
-        raise UncertifiedError(f"guarantee {guarantee!r} is not available; 'discrete' is")
+    if guarantee not in GUARANTEES:
+        raise InputError(f"guarantee is {guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
     k, m = problem.parameters.dimension, problem.observation_count
     if k > m and problem.parameters.ball is not None:
         return Stability(**conditional_parts(problem, data, levels))
@@ -149,11 +153,14 @@ def stability(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
             "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius)"
         )
-    F = _derivative(problem, at)
-    if data is not None:
-        F = data.whiten(F)
     R = problem.parameters.root
-    scaled = solve_triangular(R, F.T, trans="T").T
+    gap = None
+    if guarantee == "continuous":
+        gap = continuous_gap(problem, data)
+        scaled = gap.forward
+    else:
+        F = _derivative(problem, at)
+        scaled = solve_triangular(R, (F if data is None else data.whiten(F)).T, trans="T").T
     _, sigma, Vt = svd(scaled, full_matrices=False)
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
     eps = np.finfo(float).eps
@@ -174,13 +181,25 @@ def stability(
     linear = problem.linear
     weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
     weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
+    scope, source = "discrete" if linear else "estimate", "1 / sigma_min"
+    if gap is not None:
+        # Weyl again: the exact singular values are within the gap of those of the mesh.
+        left = float(sigma[-1] - rounding - gap.size)
+        if not left > 0.0:
+            h = needed_size(problem, float(sigma[-1]), gap.size)
+            raise UncertifiedError(
+                f"not certified on this mesh, refine: sigma_min = {sigma[-1]:.3g} of the mesh is within "
+                f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
+            )
+        sigma, rounding = sigma - gap.size, rounding
+        scope, source = "continuous", "1 / (sigma_min of the mesh - product of energy errors)"
     constant = 1.0 / (kept * (sigma[-1] - rounding))
     return Stability(
-        constant=Bound(constant, "upper" if linear else "estimate", "1 / sigma_min"),
+        constant=Bound(constant, "upper" if linear else "estimate", source),
         exponent=1.0,
-        singular_values=frozen(sigma),
+        singular_values=frozen(np.maximum(sigma, 0.0)),
         weakest=frozen(weakest),
-        scope="discrete" if linear else "estimate",
+        scope=scope,
     )
 
 

@@ -242,7 +242,7 @@ def test_nonlinear_constant_is_an_estimate_at_a_parameter():
 
 
 def test_unknown_guarantee():
-    with pytest.raises(fc.UncertifiedError, match="'continuum' is not available"):
+    with pytest.raises(fc.InputError, match="guarantee is 'continuum'"):
         fc.stability(line(20, 3, 5), guarantee="continuum")
 
 
