@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..problem.checks import Array
 from ..problem.equation import Equation
@@ -18,6 +19,7 @@ from .lower import best_quotient, bubble_search, samples_of
 from .majorant import Majorant, majorant
 from .quadrature import Rule
 from .riesz import Split, split, split_further
+from .traces import NotConformingError
 from .weak import WeakResidual
 from .workspace import Workspace
 
@@ -154,7 +156,13 @@ def checked_bound(
     def constant(sharp: bool) -> Bound | None:
         return workspace.friedrichs(r, rule, norm, sharp)
 
-    checked = majorant(parts.rest, flux, rule, constant, workspace.facets)
+    try:
+        checked = majorant(parts.rest, flux, rule, constant, workspace.facets)
+    except NotConformingError as error:
+        # It is conforming by construction.
+        raise UncertifiedError(
+            f"the elements are too thin for a flux in double precision ({error}); use method='enriched'"
+        ) from None
     square = parts.square * (1.0 + ROUNDING + rule.signed) + 2.0 * abs(parts.cross) + checked.value**2
     # What quadrature may miss of r(w) and of rest(w).
     square += 4.0 * rule.signed * size_of(r) * float(np.sqrt(max(parts.square, 0.0)))

@@ -20,6 +20,10 @@ ROUNDING = 1e-9
 _CORNERS = {3: np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), 4: np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]])}
 
 
+class NotConformingError(UncertifiedError):
+    """The normal component of a flux jumps between elements."""
+
+
 class FacetCheck:
     """The facets of a mesh, from both sides; made once for all fluxes on the mesh."""
 
@@ -51,7 +55,7 @@ class FacetCheck:
         size = float(np.abs(outward).max(initial=0.0))
         # Rounding against the flux there, and against rounding of the largest flux anywhere.
         if not np.all(jump <= ROUNDING * np.abs(one) + 1e-12 * size):
-            raise UncertifiedError(
+            raise NotConformingError(
                 f"the flux is not conforming: its normal component jumps by up to {float(jump.max()):.3g}; "
                 "expected an H(div) field, such as one of ElementTriRT1"
             )

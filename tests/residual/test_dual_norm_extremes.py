@@ -91,9 +91,9 @@ def test_rounding_of_a_compatible_load_is_not_called_a_residual():
     # Constants have almost no energy, so that rounding of source against outflow weighs a lot.
     mesh = MeshTri().refined(2).with_defaults()
     basis = Basis(mesh, ElementTriP1())
-    outflow = {"left": -0.1, "right": 0.1, "bottom": -0.7, "top": 0.7}
+    outflow = {"left": -1.3, "right": 1.3, "bottom": -0.37, "top": 0.37}
     problem = a_problem(basis, reaction=1e-8, dirichlet={}, neumann=outflow)
-    u = 0.1 * basis.doflocs[0] + 0.7 * basis.doflocs[1]
+    u = 1.3 * basis.doflocs[0] + 0.37 * basis.doflocs[1]
     result = fc.dual_norm(problem, fc.Candidate(u, 1e-8 * u))
     assert result.lower.value <= 1e-14
 
@@ -163,3 +163,15 @@ def test_the_lower_bound_of_a_resting_trajectory_is_not_above_its_initial_error(
     )
     found = fc.space_time_norm(problem, fc.Candidate(np.zeros((basis.N, 3)), np.ones(basis.N)))
     assert found.lower.value <= 1.0 <= found.upper.value
+
+
+def test_a_mesh_too_thin_for_rounding_names_another_method():
+    thin = 1e-8
+    turn = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
+    p = turn @ np.array([[0.0, 1.0, 0.5, 0.5], [0.0, 0.0, thin, -thin]])
+    basis = Basis(MeshTri(p, np.array([[0, 0], [1, 1], [2, 3]])).refined(2), ElementTriP1())
+    problem = a_problem(basis)
+    candidate = fc.Candidate(np.random.default_rng(0).standard_normal(basis.N), np.ones(basis.N))
+    with pytest.raises(fc.UncertifiedError, match="'enriched'"):
+        fc.dual_norm(problem, candidate)
+    assert fc.dual_norm(problem, candidate, "enriched").lower.value > 0.0
