@@ -17,6 +17,7 @@ from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from .conditional import conditional_parts
 from .continuous import continuous_gap, needed_size
+from .directions import Directions
 from .modulus import Modulus
 
 GUARANTEES = ("discrete", "continuous")
@@ -40,6 +41,8 @@ class Stability:
         ``"discrete"``: of the discretized problem. ``"estimate"``: of its linearization at one parameter.
     levels
         On a ball: the range of noise levels on which ``C eps^p`` is above the modulus of continuity.
+    directions
+        Singular vectors as parameter fields: which ones the sensors see, and how well; None after loading from a file.
     """
 
     constant: Bound
@@ -49,6 +52,7 @@ class Stability:
     scope: str
     levels: tuple[float, float] | None = None
     moduli: Modulus | None = field(default=None, repr=False, compare=False)
+    directions: Directions | None = field(default=None, repr=False, compare=False)
 
     @property
     def sigma_min(self) -> float:
@@ -200,6 +204,7 @@ def stability(
         singular_values=frozen(np.maximum(sigma, 0.0)),
         weakest=frozen(weakest),
         scope=scope,
+        directions=Directions(problem.parameters, frozen(solve_triangular(R, Vt.T)), frozen(np.maximum(sigma, 0.0))),
     )
 
 

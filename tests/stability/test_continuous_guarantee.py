@@ -108,7 +108,7 @@ def test_sine_modes_on_the_interval(element):
 
 def test_a_coarse_mesh_says_how_fine_it_should_be():
     coarse = on_square(8, ElementTriP1)
-    with pytest.raises(fc.UncertifiedError, match="refine.* elements of size 0.07") as refusal:
+    with pytest.raises(fc.UncertifiedError, match=r"refine.* elements of size 0\.07") as refusal:
         fc.stability(coarse, guarantee="continuous")
     assert "sigma_min" in str(refusal.value)
     assert certified(on_square(32, ElementTriP1)) is not None
