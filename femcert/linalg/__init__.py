@@ -3,7 +3,13 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
-from .eigen import dense_eigenpairs, dense_least_eigenpair, inverse_eigenpair, smallest_eigenpairs
+from .eigen import (
+    dense_eigenpairs,
+    dense_least_eigenpair,
+    inverse_eigenpair,
+    largest_eigenvalue,
+    smallest_eigenpairs,
+)
 from .factor import Factorization, factorization_count
 from .inertia import eigenvalue_lower_bound
 from .mass import solve_mass
@@ -15,6 +21,7 @@ __all__ = [
     "eigenvalue_lower_bound",
     "factorization_count",
     "inverse_eigenpair",
+    "largest_eigenvalue",
     "smallest_eigenpairs",
     "solve_mass",
 ]

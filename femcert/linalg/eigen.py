@@ -100,6 +100,21 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None 
     return 1.0 / (nu + size), x / np.sqrt(nu)
 
 
+def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any) -> float:
+    """The largest eigenvalue of ``A x = lam M x`` from the action of A and of ``M^-1``, by Lanczos; from below."""
+    n = mass.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    if n < 6:
+        columns = np.column_stack([apply(e) for e in np.eye(n)])
+        return float(eigh((columns + columns.T) / 2.0, mass.toarray() if hasattr(mass, "toarray") else mass)[0][-1])
+    operator, inverse = (LinearOperator((n, n), matvec=f, dtype=np.float64) for f in (apply, solve_mass))
+    try:
+        values = eigsh(operator, k=1, M=mass, Minv=inverse, v0=start, tol=1e-10, return_eigenvectors=False)
+    except ArpackError as error:
+        raise SolveError(f"the eigensolver did not converge: {error}") from None
+    return float(values[0])
+
+
 def dense_least_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
     """The smallest eigenvalue of a dense symmetric pencil, from below, and its eigenvector with ``x' M x = 1``.
 

@@ -19,8 +19,11 @@ from .conditional import conditional_parts
 from .continuous import continuous_gap, needed_size
 from .directions import Directions
 from .modulus import Modulus
+from .sparse import sparse_extremes
 
 GUARANTEES = ("discrete", "continuous")
+# Beyond this many coordinates a dense forward matrix and its SVD are the wrong tools.
+MOST_DENSE = 1500
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Stability:
         ``"discrete"``: of the discretized problem. ``"estimate"``: of its linearization at one parameter.
     levels
         On a ball: the range of noise levels on which ``C eps^p`` is above the modulus of continuity.
+    method
+        ``"dense"`` or ``"sparse"`` (then only the largest and the smallest singular value are known).
     directions
         Singular vectors as parameter fields: which ones the sensors see, and how well; None after loading from a file.
     """
@@ -53,6 +58,7 @@ class Stability:
     levels: tuple[float, float] | None = None
     moduli: Modulus | None = field(default=None, repr=False, compare=False)
     directions: Directions | None = field(default=None, repr=False, compare=False)
+    method: str = "dense"
 
     @property
     def sigma_min(self) -> float:
@@ -93,6 +99,7 @@ class Stability:
             "exponent": self.exponent,
             "singular_values": self.singular_values.tolist(),
             "scope": self.scope,
+            "method": self.method,
             "levels": None if self.levels is None else list(self.levels),
         }
 
@@ -106,6 +113,7 @@ class Stability:
             weakest=None,
             scope=str(record["scope"]),
             levels=_loaded_levels(record.get("levels")),
+            method=str(record.get("method", "dense")),
         )
 
 
@@ -117,7 +125,13 @@ def _loaded_levels(levels: Any) -> tuple[float, float] | None:
 
 
 def stability(
-    problem: Problem, *, at: Any = None, data: Data | None = None, guarantee: str = "discrete", levels: Any = None
+    problem: Problem,
+    *,
+    at: Any = None,
+    data: Data | None = None,
+    guarantee: str = "discrete",
+    levels: Any = None,
+    method: str | None = None,
 ) -> Stability:
     """Stability constant of a problem on its admissible class, from a dense SVD of the ``m x k`` forward matrix.
 
@@ -135,6 +149,10 @@ def stability(
     levels
         For a class with a ball and more coordinates than observations, where stability is conditional: the range
         ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
+
+    method
+        ``"dense"``: the forward matrix and its SVD, all singular values. ``"sparse"``: the extreme ones by Lanczos on
+        the optimality system, for large local classes. Default: dense up to 1,500 coordinates; the result says which.
 
     Raises
     ------
@@ -157,6 +175,10 @@ def stability(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
             "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius)"
         )
+    if method not in (None, "dense", "sparse"):
+        raise InputError(f"method is {method!r}; expected 'dense' or 'sparse'")
+    if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
+        return _sparse(problem, data)
     R = problem.parameters.root
     gap = None
     if guarantee == "continuous":
@@ -205,6 +227,19 @@ def stability(
         weakest=frozen(weakest),
         scope=scope,
         directions=Directions(problem.parameters, frozen(solve_triangular(R, Vt.T)), frozen(np.maximum(sigma, 0.0))),
+    )
+
+
+def _sparse(problem: Problem, data: Data | None) -> Stability:
+    largest, smallest, direction = sparse_extremes(problem, data)
+    weakest = problem.parameters.field(direction)
+    return Stability(
+        constant=Bound(1.0 / smallest, "upper", "1 / sigma_min, by Lanczos"),
+        exponent=1.0,
+        singular_values=frozen(np.array([largest, smallest])),
+        weakest=frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),
+        scope="discrete",
+        method="sparse",
     )
 
 

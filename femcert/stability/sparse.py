@@ -1,0 +1,90 @@
+"""Extreme singular values of a large forward map by sparse, matrix-free work: no matrix of size m x k."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import bmat, csr_matrix, diags, issparse
+
+from ..errors import InputError, UncertifiedError
+from ..linalg import Factorization, inverse_eigenpair, largest_eigenvalue
+from ..problem.base import Problem
+from ..problem.checks import Array
+from ..problem.data import Data
+from ..problem.heat import HeatInitial
+from ..problem.linear import LinearProblem, dense
+
+
+class SparseForward:
+    """``F = H S l B`` by solves, and ``(F' F)^-1`` by one factorization of the optimality system.
+
+    With the state u and the adjoint z, ``F' F x = y`` reads ``A u = l B x``, ``A' z = H' C^-1 H u``, ``B' l' z = y``:
+    three sparse equations, factorized together.
+    """
+
+    def __init__(self, problem: LinearProblem, data: Data | None) -> None:
+        self.problem = problem
+        free = problem.free
+        B = problem.parameters.matrix
+        self.load = csr_matrix(problem.load[free] @ B)
+        self.weights = _precision(data, problem.observation_count)
+        H = problem.sensors.matrix[:, free]
+        self._seen = csr_matrix(H.T @ self.weights @ H)
+        A = csr_matrix(problem.operator[free][:, free])
+        system = bmat([[A, None, -self.load], [-self._seen, A.T, None], [None, self.load.T, None]], format="csc")
+        self._sizes = A.shape[0], self.load.shape[1]
+        self.factor = Factorization(system, definite=False, name="optimality system of the forward map")
+
+    def normal(self, x: Array) -> Array:
+        """``F' F x``."""
+        factor = self.problem.factor
+        u = factor.solve(self.load @ x)
+        return np.asarray(self.load.T @ factor.solve_transposed(self._seen @ u))
+
+    def inverse(self, y: Array) -> Array:
+        """``(F' F)^-1 y``."""
+        n, k = self._sizes
+        return self.factor.solve(np.concatenate([np.zeros(2 * n), y]))[2 * n :].reshape(k)
+
+
+def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, Array]:
+    """The largest singular value, the smallest one from below, and the coordinates of its direction, of unit norm.
+
+    Raises
+    ------
+    InputError
+        The problem has no sparse optimality system: heat, forms without a matrix, or a full covariance.
+    UncertifiedError
+        The smallest singular value is zero to rounding.
+    SolveError
+        An eigensolver did not converge; the message says what was reached.
+    """
+    if not isinstance(problem, LinearProblem) or isinstance(problem, HeatInitial) or not problem.has_state:
+        raise InputError(f"the sparse route is for stationary linear problems, not for a {type(problem).__name__}")
+    if not issparse(problem.parameters.matrix):
+        raise InputError("the sparse route is for local classes (Full-, Region- or CoarseSpace), not for global modes")
+    forward = SparseForward(problem, data)
+    gram = problem.parameters.gram
+    largest = float(np.sqrt(largest_eigenvalue(forward.normal, gram, problem.parameters.solve_gram)))
+    square, direction = inverse_eigenpair(forward.inverse, forward.normal, gram)
+    if not square > 0.0 or not np.sqrt(square) > problem.rounding * largest:
+        raise UncertifiedError(
+            f"sigma_min = {np.sqrt(max(square, 0.0)):.2g} is zero to rounding (sigma_max = {largest:.2g}): the sensors "
+            "do not see some parameter of the class, C_stab is infinite"
+        )
+    # The residual of the eigenpair is in `square`; what is left are the solves of the state equation.
+    return largest, float(np.sqrt(square)) - problem.rounding * largest, direction
+
+
+def _precision(data: Data | None, m: int) -> Any:
+    """Inverse covariance of the data, diagonal."""
+    if data is None or data.covariance is None:
+        return diags(np.ones(m))
+    covariance = dense(data.covariance)
+    if covariance.ndim == 2:
+        off = covariance - np.diag(np.diag(covariance))
+        if off.any():
+            raise InputError("the sparse route takes independent noise; expected variances, not a full covariance")
+        covariance = np.diag(covariance)
+    return diags(1.0 / covariance)

@@ -1,0 +1,110 @@
+"""Two routes to the extreme singular values, dense and sparse, on many random problems; closed forms; refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
+
+import femcert as fc
+
+
+def random_problem(seed):
+    """A random mesh, class, sensors, coefficients and covariance, with more observations than coordinates."""
+    rng = np.random.default_rng(seed)
+    kind = seed % 3
+    if kind == 0:
+        nodes = np.sort(np.r_[0.0, 1.0, rng.uniform(0, 1, 30)])
+        basis = Basis(MeshLine(nodes), (ElementLineP1, ElementLineP2)[seed % 2]())
+        groups = 8
+    else:
+        mesh = (MeshTri if kind == 1 else MeshQuad)().refined(int(rng.integers(3, 5)))
+        basis = Basis(mesh, (ElementTriP1 if kind == 1 else ElementQuad1)())
+        groups = int(rng.integers(3, 6))
+    # Contiguous parts of the domain: along x, so that no two of them look alike.
+    order = np.argsort(basis.mesh.p[0, basis.mesh.t].mean(axis=0))
+    space = fc.RegionSpace(basis, [np.sort(part) for part in np.array_split(order, groups)])
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    rows = np.eye(basis.N)[inside] * rng.uniform(0.5, 2.0, (len(inside), 1))
+    problem = fc.EllipticSource(
+        basis, parameters=space, sensors=fc.MatrixSensors(rows),
+        conductivity=rng.uniform(0.5, 2.0, basis.mesh.nelements), reaction=float(rng.uniform(0.0, 2.0)),
+    )  # fmt: skip
+    variances = rng.uniform(0.5, 2.0, len(inside)) if seed % 2 else None
+    return problem, fc.Data(np.zeros(len(inside)), 0.1, variances)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_both_routes_agree(seed):
+    problem, data = random_problem(seed)
+    one = fc.stability(problem, data=data, method="dense")
+    two = fc.stability(problem, data=data, method="sparse")
+    assert (one.method, two.method) == ("dense", "sparse")
+    assert two.sigma_min == pytest.approx(one.sigma_min, rel=1e-8)
+    assert two.sigma_max == pytest.approx(one.sigma_max, rel=1e-8)
+    assert abs(one.weakest @ (problem.parameters.weight @ two.weakest)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_large_classes_take_the_sparse_route():
+    basis = Basis(MeshQuad().refined(6), ElementQuad1())
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    sensors = fc.MatrixSensors(np.eye(basis.N)[inside])
+    problem = fc.EllipticSource(basis, parameters=fc.RegionSpace(basis, blocks(basis, 40)), sensors=sensors)
+    assert problem.parameters.dimension == 1600
+    found = fc.stability(problem)
+    assert found.method == "sparse"
+    assert len(found.singular_values) == 2
+    e = found.weakest
+    effect = np.linalg.norm(problem.observe(problem.solve(e)))
+    assert effect == pytest.approx(found.sigma_min * problem.parameters.norm(e), rel=1e-5)
+
+
+def blocks(basis, side):
+    column, row = np.floor(side * basis.mesh.p[:, basis.mesh.t].mean(axis=1)).astype(int)
+    return [part for i in range(side) for j in range(side) if len(part := np.flatnonzero((column == i) & (row == j)))]
+
+
+@pytest.mark.parametrize(("element", "order"), [(ElementLineP1, 2.0), (ElementLineP2, 4.0)])
+def test_sine_modes_in_closed_form(element, order):
+    """Full observation in L2: sigma_j = 1 / (j pi)², from above or below as conformity says, at the right order."""
+    errors = []
+    for n in (16, 32, 64):
+        basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), element())
+        M = fc.FullSpace(basis).weight.toarray()
+        root = np.linalg.cholesky(M).T
+        problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.MatrixSensors(root))
+        exact = 1.0 / (np.arange(1, 4) * np.pi) ** 2
+        errors.append(np.abs(fc.stability(problem).singular_values / exact - 1.0).max())
+    rates = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.all(np.abs(rates - order) <= 0.25)
+
+
+def test_heat_modes_in_closed_form():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 129)), ElementLineP2())
+    root = np.linalg.cholesky(fc.FullSpace(basis).weight.toarray()).T
+    problem = fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.MatrixSensors(root), times=0.05, scheme="exact",
+        diffusivity=0.4,
+    )  # fmt: skip
+    exact = np.exp(-((np.arange(1, 4) * np.pi) ** 2) * 0.4 * 0.05)
+    assert fc.stability(problem).singular_values == pytest.approx(exact, rel=1e-6)
+
+
+def test_refused():
+    problem, data = random_problem(0)
+    with pytest.raises(fc.InputError, match="method is 'quick'"):
+        fc.stability(problem, method="quick")
+    m = problem.observation_count
+    full = np.eye(m) + 0.1 * np.ones((m, m))
+    with pytest.raises(fc.InputError, match="independent noise"):
+        fc.stability(problem, data=fc.Data(np.zeros(m), 0.1, full), method="sparse")
+    modes = fc.EllipticSource(
+        problem.basis, parameters=fc.SineSpace(problem.basis, 3), sensors=problem.sensors
+    )
+    with pytest.raises(fc.InputError, match="not for global modes"):
+        fc.stability(modes, data=data, method="sparse")
+    heat = fc.HeatInitial(
+        problem.basis, parameters=problem.parameters, sensors=problem.sensors, times=0.1, steps=4
+    )
+    with pytest.raises(fc.InputError, match="stationary"):
+        fc.stability(heat, method="sparse")
