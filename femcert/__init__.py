@@ -41,7 +41,7 @@ from .problem import (
     Tomography,
     load_mesh,
 )
-from .report import plot_selection, plot_study, write_report
+from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_report
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -54,7 +54,7 @@ from .residual import (
     space_time_norm,
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
-from .stability import Stability, stability
+from .stability import Stability, certified_weights, check_kantorovich, stability, validated
 from .study import Case, Study, refinement_study
 
 __version__ = version("femcert")
@@ -99,19 +99,24 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "boundary_norm",
+    "certified_weights",
     "certify",
+    "check_kantorovich",
     "dual_norm",
     "flux_majorant",
     "friedrichs_constant",
     "kkt_residual",
     "load_mesh",
     "no_harm",
+    "plot_modulus",
     "plot_selection",
+    "plot_stability",
     "plot_study",
     "poincare_constant",
     "reduced_gradient_norm",
     "refinement_study",
     "space_time_norm",
     "stability",
+    "validated",
     "write_report",
 ]

@@ -1,8 +1,18 @@
 """Tables, figures and HTML: the only room that draws. Results know nothing of how they are shown."""
 
+from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
+from .stability_figure import plot_stability
 from .study import write_report
 from .study_figure import plot_meshes, plot_study
 from .validation import write_validation
 
-__all__ = ["plot_meshes", "plot_selection", "plot_study", "write_report", "write_validation"]
+__all__ = [
+    "plot_meshes",
+    "plot_modulus",
+    "plot_selection",
+    "plot_stability",
+    "plot_study",
+    "write_report",
+    "write_validation",
+]

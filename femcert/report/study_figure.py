@@ -63,7 +63,7 @@ def study_figure(study: Study) -> Any:
     _draw_bounds(_tidy(left.subplots()), study)
     for axes, draw in zip(np.atleast_1d(right.subplots(len(sides), 1, sharex=True)), sides, strict=True):
         draw(_tidy(axes), study)
-        _plain_numbers(axes)
+        style.plain_numbers(axes)
     axes.set_xlabel("dofs")
     return figure
 
@@ -131,7 +131,7 @@ def _draw_bounds(axes: Any, study: Study) -> None:
         axes.set_yscale("log")
         axes.legend(frameon=False, fontsize=9, loc="upper right")
         _draw_triangle(axes, study)
-    _plain_numbers(axes)
+    style.plain_numbers(axes)
     axes.set_xlabel("dofs")
     axes.set_ylabel(f"residual, dual of the {study.norm} norm")
     how = f"adaptive refinement (θ = {study.theta:g})" if study.adaptive else "uniform refinement"
@@ -140,17 +140,6 @@ def _draw_bounds(axes: Any, study: Study) -> None:
     if rate is not None and rate >= 0.0:
         message = "The upper bound does not fall"
     style.title(axes, message, f"{study.method}; {how}, {len(study.rows)} levels")
-
-
-def _plain_numbers(axes: Any) -> None:
-    """Numbers to read on logarithmic axes: 1, 2 and 5 times powers of ten, or only these on long ones."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        if axis.get_scale() == "log":
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 500.0 * low else (1.0,)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: style.short(value)))
-            axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_triangle(axes: Any, study: Study) -> None:

@@ -82,6 +82,17 @@ def title(axes: Any, message: str, detail: str = "") -> None:
         )
 
 
+def plain_numbers(axes: Any) -> None:
+    """Numbers to read on logarithmic axes: 1, 2 and 5 times powers of ten, or only these on long ones."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 500.0 * low else (1.0,)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+            axis.set_minor_formatter(NullFormatter())
+
+
 def short(value: float) -> str:
     """Three digits, without an exponent for thousands."""
     return f"{value:,.0f}" if 1000.0 <= value < 1e6 else f"{value:.3g}"
