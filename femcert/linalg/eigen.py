@@ -84,7 +84,7 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None 
     operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
     inverse = LinearOperator((n, n), matvec=solve, dtype=np.float64)
     try:
-        _, vectors = eigsh(operator, k=1, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=min(n, 12), tol=1e-11)
+        _, vectors = eigsh(operator, k=1, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=min(n, 10), tol=1e-5)
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
     # One inverse step takes the noise of large eigenvalues out. Then with x' A x = 1 and nu = x' M x the largest

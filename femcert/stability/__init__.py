@@ -1,5 +1,20 @@
-"""What the sensors can tell apart: the stability constant of the inverse problem on its admissible class."""
+"""What the sensors can tell apart: stability constants, weights, the modulus of conditional stability.
+
+Constants are those of the mesh, or guaranteed for the continuous equation; of a nonlinear problem, on a validated ball.
+"""
 
 from .constant import Stability, stability
+from .modulus import Modulus
+from .nonlinear import Validity, check_kantorovich, validated
+from .weights import Weights, certified_weights
 
-__all__ = ["Stability", "stability"]
+__all__ = [
+    "Modulus",
+    "Stability",
+    "Validity",
+    "Weights",
+    "certified_weights",
+    "check_kantorovich",
+    "stability",
+    "validated",
+]

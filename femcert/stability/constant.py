@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from .continuous import continuous_gap, needed_size
 from .directions import Directions
 from .modulus import Modulus
 from .sparse import sparse_extremes
+from .weights import Weights, certified_weights
 
 GUARANTEES = ("discrete", "continuous")
 # Beyond this many coordinates a dense forward matrix and its SVD are the wrong tools.
@@ -59,6 +62,14 @@ class Stability:
     moduli: Modulus | None = field(default=None, repr=False, compare=False)
     directions: Directions | None = field(default=None, repr=False, compare=False)
     method: str = "dense"
+    weighing: Callable[[], Weights] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """Rigorous weights of physics and boundary residuals, see `femcert.stability.weights`."""
+        if self.weighing is None:
+            raise UncertifiedError("weights belong to the problem; a Stability loaded from a file does not know it")
+        return self.weighing()
 
     @property
     def sigma_min(self) -> float:
@@ -169,7 +180,8 @@ def stability(
         raise InputError(f"guarantee is {guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
     k, m = problem.parameters.dimension, problem.observation_count
     if k > m and problem.parameters.ball is not None:
-        return Stability(**conditional_parts(problem, data, levels))
+        weighing = partial(certified_weights, problem, data=data)
+        return Stability(**conditional_parts(problem, data, levels), weighing=weighing)
     if k > m:
         raise InputError(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
@@ -208,6 +220,8 @@ def stability(
     weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
     weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
     scope, source = "discrete" if linear else "estimate", "1 / sigma_min"
+    if not linear:
+        source += " of the linearization; validated(problem, at) says where it holds"
     if gap is not None:
         # Weyl again: the exact singular values are within the gap of those of the mesh.
         left = float(sigma[-1] - rounding - gap.size)
@@ -227,6 +241,7 @@ def stability(
         weakest=frozen(weakest),
         scope=scope,
         directions=Directions(problem.parameters, frozen(solve_triangular(R, Vt.T)), frozen(np.maximum(sigma, 0.0))),
+        weighing=partial(certified_weights, problem, data=data),
     )
 
 
@@ -240,6 +255,7 @@ def _sparse(problem: Problem, data: Data | None) -> Stability:
         weakest=frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),
         scope="discrete",
         method="sparse",
+        weighing=partial(certified_weights, problem, data=data),
     )
 
 

@@ -18,6 +18,8 @@ from ..problem.linear import BATCH, LinearProblem, dense
 
 # Up to this many coordinates dense eigenproblems are cheap, and exact for any multiplier.
 MOST_DENSE = 300
+# What Woodbury's formula may cancel before a correction is due.
+MOST_CANCELLED = 1e8
 # More observations than this make the dense part of Woodbury's formula too large.
 MOST_OBSERVATIONS = 4000
 # How close to each other both bounds come; how far a step out of the multipliers known so far goes; how many steps.
@@ -62,6 +64,8 @@ class Family:
     def solve(self, kappa: float, right: Array) -> Array:
         """``T(kappa)^-1 right``; for small kappa the formula cancels digits, which a correction brings back."""
         x = self._woodbury(kappa, right)
+        if self.values[-1] < MOST_CANCELLED * kappa:
+            return x
         return x + self._woodbury(kappa, right - self.apply(kappa, x))
 
     def _woodbury(self, kappa: float, right: Array) -> Array:

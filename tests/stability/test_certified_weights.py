@@ -89,3 +89,12 @@ def test_refused():
     image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
     with pytest.raises(fc.UncertifiedError, match="not for a Tomography"):
         certified_weights(image)
+
+
+def test_a_stability_knows_its_weights():
+    problem = problem_on(CASES["triangles"]())
+    modes = fc.EllipticSource(problem.basis, parameters=fc.SineSpace(problem.basis, 2), sensors=problem.sensors)
+    found = fc.stability(modes)
+    assert found.weights == certified_weights(modes)
+    with pytest.raises(fc.UncertifiedError, match="loaded from a file"):
+        fc.Stability.from_dict(found.to_dict()).weights  # noqa: B018
