@@ -15,6 +15,8 @@ from .factor import Factorization
 Array = NDArray[np.float64]
 
 RESIDUAL_TOLERANCE = 1e-8
+# Up to this size a dense eigenproblem is made by columns.
+SMALL = 12
 
 
 def smallest_eigenpairs(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
@@ -79,6 +81,10 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None 
         Lanczos did not converge; the message says what was reached.
     """
     n = mass.shape[0]
+    if n <= SMALL:
+        # ARPACK refuses tiny problems.
+        vector = _dense_top(solve, mass)
+        return _bounded_below(vector, solve, apply, mass)
     noise = np.random.default_rng(0).standard_normal(n)
     v0 = noise if start is None else start / np.linalg.norm(start) + 1e-3 * noise / np.linalg.norm(noise)
     operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
@@ -87,9 +93,22 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None 
         _, vectors = eigsh(operator, k=1, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=min(n, 10), tol=1e-5)
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
+    return _bounded_below(vectors[:, 0], solve, apply, mass)
+
+
+def _dense_top(solve: Any, mass: Any) -> Array:
+    """The leading eigenvector of ``A^-1 M`` for a tiny problem."""
+    M = mass.toarray() if hasattr(mass, "toarray") else np.asarray(mass)
+    inverse = np.column_stack([solve(column) for column in np.eye(len(M))])
+    root = np.linalg.cholesky(M)
+    _, vectors = np.linalg.eigh(root.T @ (inverse + inverse.T) @ root / 2.0)
+    return np.asarray(np.linalg.solve(root.T, vectors[:, -1]))
+
+
+def _bounded_below(start: Array, solve: Any, apply: Any, mass: Any) -> tuple[float, Array]:
     # One inverse step takes the noise of large eigenvalues out. Then with x' A x = 1 and nu = x' M x the largest
     # eigenvalue of M x = nu A x is within the residual, in the norm of A^-1, of nu.
-    x = solve(mass @ vectors[:, 0])
+    x = solve(mass @ start)
     x = x / np.sqrt(x @ apply(x))
     Mx = mass @ x
     nu = float(x @ Mx)

@@ -9,7 +9,15 @@ from scipy.sparse import csr_matrix, diags, kron
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from femcert.errors import SolveError
-from femcert.linalg import dense_eigenpairs, eigen, factorization_count, smallest_eigenpairs
+from femcert.linalg import (
+    dense_eigenpairs,
+    dense_least_eigenpair,
+    eigen,
+    factorization_count,
+    inverse_eigenpair,
+    largest_eigenvalue,
+    smallest_eigenpairs,
+)
 
 
 def line_pencil(n, *, neumann=False):
@@ -184,3 +192,20 @@ def test_dense_and_sparse_agree_on_graded_lines(smallest, n):
     # A shift of about the wanted size changes nothing, as the heat equation uses it.
     shifted, _ = dense_eigenpairs(K, M, shift=50.0)
     assert np.allclose(shifted[:5], found, rtol=0, atol=1e-8 * found[-1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 13, 60])
+def test_the_least_eigenvalue_from_the_inverse(n):
+    rng = np.random.default_rng(n)
+    A, M = (X @ X.T + 0.1 * np.eye(n) for X in rng.standard_normal((2, n, n)))
+    exact = eigh(A, M, eigvals_only=True)[0]
+    value, vector = inverse_eigenpair(lambda x: np.linalg.solve(A, x), lambda x: A @ x, csr_matrix(M))
+    assert value <= exact * (1.0 + 1e-9)
+    assert value == pytest.approx(exact, rel=1e-5)
+    assert vector @ M @ vector == pytest.approx(1.0)
+    least, other = dense_least_eigenpair(A, M)
+    assert least <= exact
+    assert least == pytest.approx(exact, rel=1e-8)
+    assert other @ M @ other == pytest.approx(1.0)
+    largest = largest_eigenvalue(lambda x: A @ x, csr_matrix(M), lambda x: np.linalg.solve(M, x))
+    assert largest == pytest.approx(eigh(A, M, eigvals_only=True)[-1], rel=1e-8)
