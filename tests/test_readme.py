@@ -24,6 +24,11 @@ def test_examples_print_what_the_readme_shows(tmp_path, monkeypatch, capsys):
     code, shown = re.search(r"## How wrong.*?```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S).groups()
     exec(compile(code, "README.md", "exec"), names)
     assert capsys.readouterr().out == shown
+    # And so does the one about stability.
+    code, shown = re.search(r"## What can.*?```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S).groups()
+    exec(compile(code, "README.md", "exec"), names)
+    assert capsys.readouterr().out == shown
+    assert all((tmp_path / name).stat().st_size > 20_000 for name in ("stability.png", "modulus.png"))
 
 
 def test_the_two_commands_are_there():

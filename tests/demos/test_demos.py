@@ -10,7 +10,12 @@ import pytest
 import scipy.sparse.linalg
 
 DEMOS = Path(__file__).parents[2] / "demos"
-NAMES = ["ex01_l_shape_source", "ex02_plate_backward_heat", "ex03_certificate_refines_plate"]
+NAMES = [
+    "ex01_l_shape_source",
+    "ex02_plate_backward_heat",
+    "ex03_certificate_refines_plate",
+    "ex04_what_the_sensors_see",
+]
 
 
 def load(name):
@@ -75,6 +80,21 @@ def test_certificate_refines_plate():
     response = H @ scipy.sparse.linalg.spsolve(K.tocsc(), H.T)
     assert 1.0 < results.weight / np.sqrt(np.linalg.eigvalsh(response).max()) < 2.0
     assert len(demo.ends_of_cooling(study.meshes[-1])) == 6
+
+
+def test_what_the_sensors_see():
+    demo = load("ex04_what_the_sensors_see")
+    layouts, errors = demo.main(trials=60)
+    demo.check(layouts, errors)
+    first = layouts["first"]
+    # sigma_min is what the demo says: the data of the weakest source, which has norm 1 and lives in the dark.
+    weakest = first.stability.weakest
+    problem = first.problem
+    assert problem.parameters.norm(weakest) == pytest.approx(1.0)
+    data = problem.observe(problem.solve(weakest))
+    assert np.linalg.norm(data) == pytest.approx(first.stability.sigma_min, rel=1e-6)
+    right = np.where(problem.basis.doflocs[0] > 0.0, weakest, 0.0)
+    assert problem.parameters.norm(right) > 0.9
 
 
 @pytest.mark.parametrize("name", NAMES)
