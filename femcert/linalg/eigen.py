@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 RESIDUAL_TOLERANCE = 1e-8
 # Up to this size a dense eigenproblem is made by columns.
 SMALL = 12
+# So many eigenvalues are computed where one is wanted: Lanczos for one alone may stop at a close neighbour of it.
+NEIGHBOURS = 3
 
 
 def smallest_eigenpairs(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
@@ -85,15 +87,16 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any, *, start: Array | None 
         # ARPACK refuses tiny problems.
         vector = _dense_top(solve, mass)
         return _bounded_below(vector, solve, apply, mass)
+    # As much noise as start: a start alone may be an eigenvector of another eigenvalue, which Lanczos would then keep.
     noise = np.random.default_rng(0).standard_normal(n)
-    v0 = noise if start is None else start / np.linalg.norm(start) + 1e-3 * noise / np.linalg.norm(noise)
+    v0 = noise if start is None else start / np.linalg.norm(start) + noise / np.linalg.norm(noise)
     operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
     inverse = LinearOperator((n, n), matvec=solve, dtype=np.float64)
     try:
-        _, vectors = eigsh(operator, k=1, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=min(n, 10), tol=1e-5)
+        values, vectors = eigsh(operator, k=NEIGHBOURS, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=12, tol=1e-7)
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
-    return _bounded_below(vectors[:, 0], solve, apply, mass)
+    return _bounded_below(vectors[:, np.argmin(values)], solve, apply, mass)
 
 
 def _dense_top(solve: Any, mass: Any) -> Array:

@@ -96,7 +96,10 @@ class Stability:
 
     def radius(self, eps: float) -> float:
         """``C eps^p``; on a ball outside the range of the envelope, the modulus itself."""
-        if self.levels is None or self.levels[0] <= eps <= self.levels[1] or eps == 0.0:
+        if self.levels is not None and eps == 0.0:
+            # Data without noise leave what the sensors do not see: omega(0) > 0, and at most that of the range.
+            eps = self.levels[0]
+        if self.levels is None or self.levels[0] <= eps <= self.levels[1]:
             return float(self.constant.value * eps**self.exponent)
         if self.moduli is None:
             low, high = self.levels
@@ -178,8 +181,16 @@ def stability(
         problem.check_data(data)
     if guarantee not in GUARANTEES:
         raise InputError(f"guarantee is {guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
+    if method not in (None, "dense", "sparse"):
+        raise InputError(f"method is {method!r}; expected 'dense' or 'sparse'")
     k, m = problem.parameters.dimension, problem.observation_count
-    if k > m and problem.parameters.ball is not None:
+    on_ball = k > m and problem.parameters.ball is not None
+    if guarantee == "continuous" and (on_ball or method == "sparse"):
+        route = "conditional stability on a ball" if on_ball else "method='sparse'"
+        raise UncertifiedError(f"guarantee='continuous' is not known for {route}; it speaks of the mesh")
+    if on_ball and method == "sparse":
+        raise InputError("method='sparse' is for k <= m; the modulus of a class with a ball chooses its own route")
+    if on_ball:
         weighing = partial(certified_weights, problem, data=data)
         return Stability(**conditional_parts(problem, data, levels), weighing=weighing)
     if k > m:
@@ -187,8 +198,6 @@ def stability(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
             "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius)"
         )
-    if method not in (None, "dense", "sparse"):
-        raise InputError(f"method is {method!r}; expected 'dense' or 'sparse'")
     if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
         return _sparse(problem, data)
     R = problem.parameters.root
@@ -231,7 +240,8 @@ def stability(
                 f"not certified on this mesh, refine: sigma_min = {sigma[-1]:.3g} of the mesh is within "
                 f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
             )
-        sigma, rounding = sigma - gap.size, rounding
+        # The singular values are lower bounds too, so rounding belongs to them.
+        sigma, rounding = kept * (sigma - rounding - gap.size), 0.0
         scope, source = "continuous", "1 / (sigma_min of the mesh - product of energy errors)"
     constant = 1.0 / (kept * (sigma[-1] - rounding))
     return Stability(

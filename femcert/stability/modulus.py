@@ -20,10 +20,16 @@ from ..problem.linear import BATCH, LinearProblem, dense
 MOST_DENSE = 300
 # What Woodbury's formula may cancel before a correction is due.
 MOST_CANCELLED = 1e8
+# Rows of a tall matrix that are multiplied at a time.
+ROWS = 4096
 # More observations than this make the dense part of Woodbury's formula too large.
 MOST_OBSERVATIONS = 4000
+# Noise levels whose squares do not overflow; how far below the balance of both forms a multiplier may be.
+MOST_LEVEL, MOST_RATIO = 1e100, 1e13
 # How close to each other both bounds come; how far a step out of the multipliers known so far goes; how many steps.
 CLOSE, STRIDE, MOST_STEPS = 1e-3, 30.0, 80
+# What Lanczos may leave between two eigenvalues that it cannot tell apart, far below `CLOSE`.
+UNRESOLVED = 1e-6
 
 
 class Family:
@@ -40,26 +46,38 @@ class Family:
         L = B.T @ (space.form(space.ball.norm) @ B)
         self.form = L if issparse(L) else np.asarray(L)
         self.gram = space.gram
-        self.adjoint = frozen(_adjoint(problem, data))
+        self.adjoint = _adjoint(problem, data)
         self.small = space.dimension <= MOST_DENSE
         if self.small:
             self._dense = [dense(self.form), dense(self.gram), self.adjoint @ self.adjoint.T]
+            self._limit(float(np.trace(self._dense[2]) / np.trace(self._dense[0])))
             return
         self.factor = Factorization(self.form, definite=True, name="form of the ball")
-        self.lifted = self.factor.solve(self.adjoint)
+        # By batches and in place: these two are the largest arrays here.
+        m = self.adjoint.shape[1]
+        self.lifted = np.empty_like(self.adjoint)
+        for i in range(0, m, BATCH):
+            self.lifted[:, i : i + BATCH] = self.factor.solve(self.adjoint[:, i : i + BATCH])
         middle = self.adjoint.T @ self.lifted
         self.values, vectors = np.linalg.eigh((middle + middle.T) / 2.0)
         self.values = np.maximum(self.values, 0.0)
-        self.lifted = self.lifted @ vectors
+        for i in range(0, len(self.lifted), ROWS):
+            self.lifted[i : i + ROWS] = self.lifted[i : i + ROWS] @ vectors
+        self._limit(float(self.values[-1]))
+
+    def _limit(self, balance: float) -> None:
+        """Multipliers so small that Woodbury loses all digits, or that under- or overflow, are not computed."""
+        self.least, self.most = balance / (MOST_LEVEL if self.small else MOST_RATIO), balance * MOST_LEVEL
 
     def eigenpair(self, kappa: float, start: Array | None) -> tuple[float, Array]:
         """The least eigenvalue of ``T(kappa)`` in Q from below, and its eigenvector."""
         if self.small:
             form, gram, observed = self._dense
             return dense_least_eigenpair(observed + kappa * form, gram)
-        return inverse_eigenpair(
+        value, vector = inverse_eigenpair(
             lambda x: self.solve(kappa, x), lambda x: self.apply(kappa, x), self.gram, start=start
         )
+        return value * (1.0 - UNRESOLVED), vector
 
     def solve(self, kappa: float, right: Array) -> Array:
         """``T(kappa)^-1 right``; for small kappa the formula cancels digits, which a correction brings back."""
@@ -83,8 +101,11 @@ def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
     if m > MOST_OBSERVATIONS:
         raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
     weights = np.eye(m) if data is None else data.whiten(np.eye(m)).T
-    parts = [dense(B.T @ problem.adjoint_response(weights[:, i : i + BATCH])) for i in range(0, m, BATCH)]
-    return np.hstack(parts)
+    result = np.empty((problem.parameters.dimension, m))
+    for i in range(0, m, BATCH):
+        result[:, i : i + BATCH] = dense(B.T @ problem.adjoint_response(weights[:, i : i + BATCH]))
+    result.flags.writeable = False
+    return result
 
 
 @dataclass(frozen=True)
@@ -203,8 +224,10 @@ class Modulus:
 
     def _close_in(self, eps: float) -> None:
         """Add multipliers until bound and lower bound at eps agree: each one where the lines of two others meet."""
+        if not 1.0 / MOST_LEVEL < eps < MOST_LEVEL:
+            raise InputError(f"eps is {eps:g}; expected a noise level in ({1.0 / MOST_LEVEL:g}, {MOST_LEVEL:g})")
         if not self.points:
-            self._add((eps / self.radius) ** 2)
+            self._begin((eps / self.radius) ** 2)
         for _ in range(MOST_STEPS):
             meeting = self._meeting(eps)
             if meeting is None:
@@ -215,13 +238,16 @@ class Modulus:
                 if (balance if more else 1.0 / balance) > 1.0 / CLOSE:
                     # One constraint alone decides; the other one adds less than what is left open.
                     return
-                self._add(kappa * STRIDE if more else kappa / STRIDE)
+                if not self._add(kappa * STRIDE if more else kappa / STRIDE):
+                    # Rounding hides what lies beyond: the multipliers known so far bound omega, if not as closely.
+                    return
                 continue
             if self.bound(eps) <= (1.0 + CLOSE) * self.below(eps):
                 return
             if min(abs(np.log(p.kappa / meeting[0])) for p in self.points) < 1e-9:
                 return
-            self._add(meeting[0])
+            if not self._add(meeting[0]):
+                return
         raise SolveError(f"the modulus at eps = {eps:.3g} was bracketed only to [{self.below(eps)}, {self.bound(eps)}]")
 
     def _meeting(self, eps: float) -> tuple[float, float] | None:
@@ -239,18 +265,30 @@ class Modulus:
         kappa = min(max((A2 - A) / (L - L2), low[-1].kappa), high[0].kappa)
         return kappa, A + kappa * L
 
-    def _add(self, kappa: float) -> None:
+    def _begin(self, kappa: float) -> None:
+        """The first multiplier: the given one, or the nearest larger one that rounding does not hide."""
+        kappa = min(max(kappa, self._family.least), self._family.most)
+        while not self._add(kappa):
+            kappa *= STRIDE
+            if kappa > self._family.most:
+                raise UncertifiedError(f"the modulus is infinite to rounding, up to the multiplier {kappa:.2g}")
+
+    def _add(self, kappa: float) -> bool:
+        """Compute the eigenpair of a multiplier; False if rounding hides it."""
         family = self._family
+        if not family.least <= kappa <= family.most:
+            return False
         near = min(self.points, key=lambda p: abs(np.log(p.kappa / kappa)), default=None)
         value, vector = family.eigenpair(kappa, None if near is None else near.vector)
         if not value > 0.0:
-            raise UncertifiedError(f"the modulus is infinite to rounding at the multiplier {kappa:.2g}")
+            return False
         point = Point(
             kappa=kappa,
             eigenvalue=value,
             seen=float(np.linalg.norm(family.adjoint.T @ vector)),
-            size=float(np.sqrt(vector @ (family.form @ vector))),
+            size=float(np.sqrt(max(vector @ (family.form @ vector), np.finfo(float).tiny))),
             norm=float(np.sqrt(vector @ (family.gram @ vector))),
             vector=frozen(vector),
         )
         self.points = sorted([*self.points, point], key=lambda p: p.kappa)
+        return True

@@ -1,0 +1,73 @@
+"""Where a modulus could promise too much: close eigenvalues, no noise, tiny and huge noise, other guarantees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from skfem import Basis, ElementTriP1, MeshTri
+
+import femcert as fc
+from femcert.stability.modulus import Modulus
+
+CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
+
+
+def on_ball(refinements, norm="h1", points=CORNERS):
+    basis = Basis(MeshTri.init_sqsymmetric().refined(refinements), ElementTriP1())
+    sensors = fc.AverageSensors(basis, points, radius=0.1)
+    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=sensors)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.01])
+def test_lanczos_does_not_stop_at_a_close_eigenvalue(shift):
+    # The sensors are symmetric, or nearly: eigenvalues of several symmetries cross as the multiplier changes.
+    modulus = Modulus(on_ball(4, points=CORNERS + shift * np.array([[0, 0], [0, 0], [0, 0], [0, 1], [0, -1]])))
+    modulus(np.geomspace(1e-5, 1.0, 9))
+    family = modulus._family
+    assert not family.small
+    form, gram, observed = family.form.toarray(), family.gram.toarray(), family.adjoint @ family.adjoint.T
+    for point in modulus.points:
+        least = eigh(observed + point.kappa * form, gram, eigvals_only=True, subset_by_index=[0, 0])[0]
+        assert point.eigenvalue <= least * (1.0 + 1e-7)
+        assert point.eigenvalue >= least * (1.0 - 1e-4)
+
+
+@pytest.mark.parametrize("refinements", [2, 4])
+def test_noise_levels_at_the_ends(refinements):
+    modulus = Modulus(on_ball(refinements))
+    values = [modulus(eps).value for eps in (1e-30, 1e-12, 1e-8, 1e-3, 1.0, 1e6)]
+    assert np.all(np.diff(values[2:]) >= -1e-3 * values[2])
+    # Below what rounding lets through the bound is not as close, but one.
+    assert values[2] * (1.0 - 1e-3) <= values[0] <= 10.0 * values[2]
+    assert values[-1] == pytest.approx(2.0, rel=2e-3)
+    for eps in (1e-200, 1e200):
+        with pytest.raises(fc.InputError, match="noise level"):
+            modulus(eps)
+
+
+def test_the_seminorm_of_a_constant():
+    modulus = Modulus(on_ball(2, "h1-seminorm"))
+    assert modulus(1.0).value > 0.0
+    assert np.all(np.isfinite(modulus.worst(10.0)))
+
+
+def test_no_noise_leaves_what_is_not_seen():
+    stability = fc.stability(on_ball(2), levels=(1e-4, 1e-2))
+    assert stability.radius(0.0) >= stability.modulus(1e-8).value
+    loaded = fc.Stability.from_dict(stability.to_dict())
+    assert loaded.radius(0.0) == stability.radius(0.0)
+
+
+def test_a_guarantee_that_is_not_given_is_refused():
+    problem = on_ball(2)
+    with pytest.raises(fc.UncertifiedError, match="continuous"):
+        fc.stability(problem, levels=(1e-4, 1e-2), guarantee="continuous")
+    for method, why in (("sparse", "k <= m"), ("quick", "method")):
+        with pytest.raises(fc.InputError, match=why):
+            fc.stability(problem, levels=(1e-4, 1e-2), method=method)
+    basis = problem.basis
+    halves = fc.RegionSpace(basis, list(np.array_split(np.arange(basis.mesh.nelements), 2)))
+    small = fc.EllipticSource(basis, parameters=halves, sensors=problem.sensors)
+    with pytest.raises(fc.UncertifiedError, match="sparse"):
+        fc.stability(small, method="sparse", guarantee="continuous")
