@@ -286,7 +286,7 @@ class Modulus:
             kappa=kappa,
             eigenvalue=value,
             seen=float(np.linalg.norm(family.adjoint.T @ vector)),
-            size=float(np.sqrt(max(vector @ (family.form @ vector), np.finfo(float).tiny))),
+            size=float(np.sqrt(max(float(vector @ (family.form @ vector)), float(np.finfo(float).tiny)))),
             norm=float(np.sqrt(vector @ (family.gram @ vector))),
             vector=frozen(vector),
         )
