@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import bmat, csr_matrix, diags, issparse
 
-from ..errors import InputError, UncertifiedError
+from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization, inverse_eigenpair, largest_eigenvalue
 from ..problem.base import Problem
 from ..problem.checks import Array
@@ -34,7 +34,10 @@ class SparseForward:
         A = csr_matrix(problem.operator[free][:, free])
         system = bmat([[A, None, -self.load], [-self._seen, A.T, None], [None, self.load.T, None]], format="csc")
         self._sizes = A.shape[0], self.load.shape[1]
-        self.factor = Factorization(system, definite=False, name="optimality system of the forward map")
+        try:
+            self.factor = Factorization(system, definite=False, name="optimality system of the forward map")
+        except SolveError as error:
+            raise UncertifiedError(f"the sensors do not see some parameter of the class, to rounding: {error}") from None
 
     def normal(self, x: Array) -> Array:
         """``F' F x``."""

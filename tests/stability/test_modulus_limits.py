@@ -71,3 +71,11 @@ def test_a_guarantee_that_is_not_given_is_refused():
     small = fc.EllipticSource(basis, parameters=halves, sensors=problem.sensors)
     with pytest.raises(fc.UncertifiedError, match="sparse"):
         fc.stability(small, method="sparse", guarantee="continuous")
+
+
+def test_the_sparse_route_says_what_is_not_seen():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(basis.N)))
+    for method in ("dense", "sparse"):
+        with pytest.raises(fc.UncertifiedError, match="do not see some parameter"):
+            fc.stability(problem, method=method)
