@@ -27,6 +27,9 @@ from ..residual.quadrature import MOST_ORDER
 from ..residual.static import static_bound
 from ..residual.workspace import Workspace
 
+# Largest Taylor remainder of a mode on an element; the rules are exact to far more than that.
+MOST_REMAINDER = 1e-6
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -120,12 +123,24 @@ class _Functions:
 
 
 def _order(mesh: Any, steepness: float) -> int:
-    """The order at which the Taylor remainder of the functions on an element is rounding, as far as there are rules."""
+    """The order at which the Taylor remainder of the functions on an element is rounding, as far as there are rules.
+
+    Raises
+    ------
+    UncertifiedError
+        The elements are so large for the functions that no rule integrates them.
+    """
     reach, term = steepness * float(diameters(mesh).max()), 1.0
     for n in range(1, MOST_ORDER[mesh.t.shape[0]] + 1):
         term *= reach / n
         if term < 1e-15:
             return max(n, 6)
+    if not term <= MOST_REMAINDER:
+        h = diameters(mesh).max() / reach
+        raise UncertifiedError(
+            f"not certified on this mesh, refine: a mode has a wavelength of {2.0 * np.pi / steepness:.2g}, which no "
+            f"quadrature resolves on elements of size {diameters(mesh).max():.2g}; elements of size {h:.2g} would do"
+        )
     return MOST_ORDER[mesh.t.shape[0]]
 
 

@@ -37,7 +37,7 @@ class SparseForward:
         try:
             self.factor = Factorization(system, definite=False, name="optimality system of the forward map")
         except SolveError as error:
-            raise UncertifiedError(f"the sensors do not see some parameter of the class, to rounding: {error}") from None
+            raise UncertifiedError(f"the sensors do not see some parameter of the class to rounding: {error}") from None
 
     def normal(self, x: Array) -> Array:
         """``F' F x``."""

@@ -174,3 +174,17 @@ def test_refused():
     )  # fmt: skip
     with pytest.raises(fc.UncertifiedError, match="only estimated"):
         fc.stability(rough, guarantee="continuous")
+
+
+def test_modes_that_no_quadrature_resolves_are_refused():
+    # P2 has the adjoint states, so nothing but the integrals of the mode is in the way.
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 3)), ElementLineP2())
+    sensors = fc.RegionSensors(basis, [np.array([0]), np.array([1])])
+    for width, refused in ((0.37, False), (0.0031, True)):
+        space = fc.SineSpace(basis, 1, box=[[0.0, width]])
+        problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+        if refused:
+            with pytest.raises(fc.UncertifiedError, match="no quadrature resolves"):
+                fc.stability(problem, guarantee="continuous")
+        else:
+            assert fc.stability(problem, guarantee="continuous").scope == "continuous"
