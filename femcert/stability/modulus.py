@@ -69,13 +69,13 @@ class Family:
         """Multipliers so small that Woodbury loses all digits, or that under- or overflow, are not computed."""
         self.least, self.most = balance / (MOST_LEVEL if self.small else MOST_RATIO), balance * MOST_LEVEL
 
-    def eigenpair(self, kappa: float, start: Array | None) -> tuple[float, Array]:
-        """The least eigenvalue of ``T(kappa)`` in Q from below, and its eigenvector."""
+    def eigenpair(self, kappa: float, start: Array | None, *, quick: bool) -> tuple[float, Array]:
+        """The least eigenvalue of ``T(kappa)`` in Q from below, and its eigenvector; if quick, perhaps a close one."""
         if self.small:
             form, gram, observed = self._dense
             return dense_least_eigenpair(observed + kappa * form, gram)
         value, vector = inverse_eigenpair(
-            lambda x: self.solve(kappa, x), lambda x: self.apply(kappa, x), self.gram, start=start
+            lambda x: self.solve(kappa, x), lambda x: self.apply(kappa, x), self.gram, start=start, quick=quick
         )
         return value * (1.0 - UNRESOLVED), vector
 
@@ -110,14 +110,18 @@ def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
 
 @dataclass(frozen=True)
 class Point:
-    """One multiplier: the least eigenvalue mu of ``T(kappa)`` in Q, from below, and what its eigenvector shows."""
+    """One multiplier: the least eigenvalue mu of ``T(kappa)`` in Q, from below, and what its eigenvector shows.
+
+    Only a `sure` eigenvalue enters a bound. Of others, found quickly, the eigenvector still shows a direction.
+    """
 
     kappa: float
     eigenvalue: float
+    sure: bool
     seen: float
     size: float
     norm: float
-    vector: Array = field(repr=False)
+    vector: Array = field(repr=False, compare=False)
 
 
 class Modulus:
@@ -163,7 +167,10 @@ class Modulus:
 
     def bound(self, eps: float) -> float:
         """The least bound at eps that the multipliers computed so far give."""
-        return float(np.sqrt(min((eps**2 + p.kappa * self.radius**2) / p.eigenvalue for p in self.points)))
+        return float(np.sqrt(min((self._quotient(p, eps) for p in self.points if p.sure), default=np.inf)))
+
+    def _quotient(self, p: Point, eps: float) -> float:
+        return (eps**2 + p.kappa * self.radius**2) / p.eigenvalue
 
     def below(self, eps: float) -> float:
         """Lower bound of omega, from the eigenvectors: each bounds mu from above by a line, for all kappa.
@@ -211,8 +218,9 @@ class Modulus:
         """Where the bounds of two multipliers are equal."""
         rho2 = self.radius**2
         result = []
-        for i, a in enumerate(self.points):
-            for b in self.points[i + 1 :]:
+        sure = [p for p in self.points if p.sure]
+        for i, a in enumerate(sure):
+            for b in sure[i + 1 :]:
                 slope = 1.0 / a.eigenvalue - 1.0 / b.eigenvalue
                 square = rho2 * (b.kappa / b.eigenvalue - a.kappa / a.eigenvalue) / slope if slope != 0.0 else -1.0
                 if square > 0.0:
@@ -220,10 +228,21 @@ class Modulus:
         return result
 
     def _best(self, eps: float) -> Point:
-        return min(self.points, key=lambda p: (eps**2 + p.kappa * self.radius**2) / p.eigenvalue)
+        return min(self.points, key=lambda p: self._quotient(p, eps))
 
     def _close_in(self, eps: float) -> None:
-        """Add multipliers until bound and lower bound at eps agree: each one where the lines of two others meet."""
+        """Add multipliers until bound and lower bound at eps agree, and the one that decides is sure."""
+        for _ in range(MOST_STEPS):
+            self._explore(eps)
+            best = self._best(eps)
+            if best.sure:
+                return
+            self.points.remove(best)
+            if not self._add(best.kappa, start=best.vector, quick=False):
+                raise SolveError(f"the modulus at eps = {eps:.3g} is hidden by rounding at its best multiplier")
+
+    def _explore(self, eps: float) -> None:
+        """Add multipliers until both bounds at eps agree: each one where the lines of two others meet."""
         if not 1.0 / MOST_LEVEL < eps < MOST_LEVEL:
             raise InputError(f"eps is {eps:g}; expected a noise level in ({1.0 / MOST_LEVEL:g}, {MOST_LEVEL:g})")
         if not self.points:
@@ -242,7 +261,7 @@ class Modulus:
                     # Rounding hides what lies beyond: the multipliers known so far bound omega, if not as closely.
                     return
                 continue
-            if self.bound(eps) <= (1.0 + CLOSE) * self.below(eps):
+            if np.sqrt(self._quotient(self._best(eps), eps)) <= (1.0 + CLOSE) * self.below(eps):
                 return
             if min(abs(np.log(p.kappa / meeting[0])) for p in self.points) < 1e-9:
                 return
@@ -273,18 +292,21 @@ class Modulus:
             if kappa > self._family.most:
                 raise UncertifiedError(f"the modulus is infinite to rounding, up to the multiplier {kappa:.2g}")
 
-    def _add(self, kappa: float) -> bool:
+    def _add(self, kappa: float, *, start: Array | None = None, quick: bool = True) -> bool:
         """Compute the eigenpair of a multiplier; False if rounding hides it."""
         family = self._family
         if not family.least <= kappa <= family.most:
             return False
         near = min(self.points, key=lambda p: abs(np.log(p.kappa / kappa)), default=None)
-        value, vector = family.eigenpair(kappa, None if near is None else near.vector)
+        if start is None and near is not None:
+            start = near.vector
+        value, vector = family.eigenpair(kappa, start, quick=quick)
         if not value > 0.0:
             return False
         point = Point(
             kappa=kappa,
             eigenvalue=value,
+            sure=family.small or not quick,
             seen=float(np.linalg.norm(family.adjoint.T @ vector)),
             size=float(np.sqrt(max(float(vector @ (family.form @ vector)), float(np.finfo(float).tiny)))),
             norm=float(np.sqrt(vector @ (family.gram @ vector))),

@@ -27,7 +27,10 @@ def test_lanczos_does_not_stop_at_a_close_eigenvalue(shift):
     family = modulus._family
     assert not family.small
     form, gram, observed = family.form.toarray(), family.gram.toarray(), family.adjoint @ family.adjoint.T
+    assert sum(point.sure for point in modulus.points) >= 5
     for point in modulus.points:
+        if not point.sure:
+            continue
         least = eigh(observed + point.kappa * form, gram, eigvals_only=True, subset_by_index=[0, 0])[0]
         assert point.eigenvalue <= least * (1.0 + 1e-7)
         assert point.eigenvalue >= least * (1.0 - 1e-4)
