@@ -200,31 +200,16 @@ def stability(
         )
     if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
         return _sparse(problem, data)
+    return _dense(problem, at, data, guarantee)
+
+
+def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str) -> Stability:
+    """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
     R = problem.parameters.root
-    gap = None
-    if guarantee == "continuous":
-        gap = continuous_gap(problem, data)
-        scaled = gap.forward
-    else:
-        F = _derivative(problem, at)
-        scaled = solve_triangular(R, (F if data is None else data.whiten(F)).T, trans="T").T
+    gap = continuous_gap(problem, data) if guarantee == "continuous" else None
+    scaled = _scaled_forward(problem, at, data) if gap is None else gap.forward
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
-    eps = np.finfo(float).eps
-    rounding = (problem.rounding + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
-    if not sigma[-1] > rounding:
-        raise UncertifiedError(
-            f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
-            "some parameter of the class, C_stab is infinite"
-        )
-    # Rounding in G, seen through R^-1, changes the norm of Q by a relative part.
-    dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
-    kept = 1.0 - 4.0 * k * eps * dependence**2
-    if not kept > 0.5:
-        raise UncertifiedError(
-            f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
-            "be computed to any digit; take an orthogonal basis of the class"
-        )
+    rounding, kept = _rounding(problem, sigma, R)
     linear = problem.linear
     weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
     weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
@@ -253,6 +238,33 @@ def stability(
         directions=Directions(problem.parameters, frozen(solve_triangular(R, Vt.T)), frozen(np.maximum(sigma, 0.0))),
         weighing=partial(certified_weights, problem, data=data),
     )
+
+
+def _scaled_forward(problem: Problem, at: Any, data: Data | None) -> Array:
+    F = _derivative(problem, at)
+    return np.asarray(solve_triangular(problem.parameters.root, (F if data is None else data.whiten(F)).T, trans="T").T)
+
+
+def _rounding(problem: Problem, sigma: Array, R: Array) -> tuple[float, float]:
+    """What rounding may move singular values by, and the part of them that rounding in the Gram matrix leaves."""
+    k, m = problem.parameters.dimension, problem.observation_count
+    # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
+    eps = np.finfo(float).eps
+    rounding = (problem.rounding + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
+    if not sigma[-1] > rounding:
+        raise UncertifiedError(
+            f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
+            "some parameter of the class, C_stab is infinite"
+        )
+    # Rounding in G, seen through R^-1, changes the norm of Q by a relative part.
+    dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
+    kept = 1.0 - 4.0 * k * eps * dependence**2
+    if not kept > 0.5:
+        raise UncertifiedError(
+            f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
+            "be computed to any digit; take an orthogonal basis of the class"
+        )
+    return float(rounding), float(kept)
 
 
 def _sparse(problem: Problem, data: Data | None) -> Stability:
