@@ -139,18 +139,24 @@ def dual_norm(
     factor = state_norm(problem, norm, parameter=candidate.parameter).factor
     if method != "equilibrated":
         return _from_below(workspace, equation, u, factor, method, norm)
-    static = static_bound(workspace, equation, u, norm, factor, steps=steps)
+    return _equilibrated(workspace, equation, u, factor, norm, steps)
+
+
+def _equilibrated(
+    workspace: Workspace, equation: Equation, state: Array, factor: Factorization, norm: str, steps: int | None
+) -> DualNorm:
+    static = static_bound(workspace, equation, state, norm, factor, steps=steps)
     exact, words = static.exact, static.words
 
     def lower() -> Bound:
-        value = static_lower(workspace, equation, u, norm, factor)
+        value = static_lower(workspace, equation, state, norm, factor)
         return Bound(value, "lower" if exact else "estimate", f"bubbles beyond the trial space, {words}")
 
     return DualNorm(
         upper=Bound(static.upper, "upper" if exact else "estimate", f"equilibrated flux, {words}"),
         lower=lower,
         indicators=static.indicators(),
-        method=method,
+        method="equilibrated",
         norm=norm,
     )
 

@@ -17,7 +17,7 @@ from .hierarchy import Space
 from .lower import UNIT
 from .majorant import Majorant, majorant
 from .quadrature import Rule
-from .static import ROUNDING, SIZE_ROUNDING, described, lowered, size_of
+from .static import ROUNDING, SIZE_ROUNDING, Sampled, lowered, size_of
 from .weak import WeakResidual
 from .workspace import Workspace
 
@@ -59,7 +59,7 @@ class LineFlux:
 
 
 @dataclass(frozen=True)
-class LineBound:
+class LineBound(Sampled):
     """Bounds on a line: the representative w in the enriched space, and the majorant of what is left."""
 
     residual: WeakResidual
@@ -68,16 +68,6 @@ class LineBound:
     upper: float
     lower: float
     indicators: Array
-
-    @property
-    def exact(self) -> bool:
-        """Whether all integrals were exact, or known to be within remainders that are included."""
-        return described(self.residual, self.rule)[0]
-
-    @property
-    def words(self) -> str:
-        """About the quadrature, for the record."""
-        return described(self.residual, self.rule)[1]
 
 
 def line_bound(workspace: Workspace, equation: Equation, state: Array, norm: str) -> LineBound:

@@ -33,8 +33,25 @@ STEPS = 60
 ROUNDING, SIZE_ROUNDING = 1e-12, 1e-14
 
 
+class Sampled:
+    """A residual with the rule it was sampled by: whether its integrals are exact."""
+
+    residual: WeakResidual
+    rule: Rule
+
+    @property
+    def exact(self) -> bool:
+        """Whether all integrals were exact, or known to be within remainders that are included."""
+        return described(self.residual, self.rule)[0]
+
+    @property
+    def words(self) -> str:
+        """About the quadrature, for the record."""
+        return described(self.residual, self.rule)[1]
+
+
 @dataclass(frozen=True)
-class Static:
+class Static(Sampled):
     """A residual, split, with its upper bound.
 
     Attributes
@@ -56,16 +73,6 @@ class Static:
     rule: Rule
     checked: Majorant
     upper: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether all integrals were exact, or known to be within remainders that are included."""
-        return described(self.residual, self.rule)[0]
-
-    @property
-    def words(self) -> str:
-        """About the quadrature, for the record."""
-        return described(self.residual, self.rule)[1]
 
     def indicators(self) -> Array:
         """Root of ``‖w‖_K²`` plus the squared majorant on each element."""
