@@ -101,6 +101,10 @@ class Certificate:
 def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
     """Evaluate `rule` for one candidate.
 
+    The radius of a nonlinear problem is an estimate: with the constant of the linearization at the candidate, the same
+    formula for all candidates. `stability(problem, at=candidate.parameter, data=data)` says on which ball around it a
+    constant is proven; that the truth lies in that ball is not shown by the data.
+
     Raises
     ------
     InputError
@@ -114,7 +118,9 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     rule = rule.resolved(problem, problem.check_data(data))
     residuals = evaluate(problem, data, candidate, pde_norm=rule.pde_norm, norm=rule.norm)
-    constant = rule.stability or stability(problem, at=None if problem.linear else candidate.parameter, data=data)
+    # A constant that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
+    at = None if problem.linear else candidate.parameter
+    constant = rule.stability or stability(problem, at=at, data=data, validate=False)
     pde = rule.physics(problem, candidate, residuals)
     total = rule.total(residuals, pde)
     radius = rule.radius(total, data, constant)
@@ -144,7 +150,8 @@ def _proven_radius(
 
     It needs no state, so it is the yardstick for radii that use one; infinite where no proof is known. A constant that
     came from elsewhere proves nothing: C is then computed here, for these sensors and this covariance. The second
-    number is what rounding may add to the first.
+    number is what rounding may add to the first. For a nonlinear problem there is none: the truth may lie outside of
+    the ball on which a constant is validated.
     """
     if not isinstance(problem, LinearProblem):
         return np.inf, 0.0

@@ -26,7 +26,7 @@ class Rule:
     ----------
     stability
         A stability constant computed beforehand, used for every candidate. Default: that of the problem, for a
-        nonlinear one at the candidate.
+        nonlinear one that of the linearization at the candidate.
     pde_norm
         How the physics residual is measured: ``"rms"``, the paper's root mean square, or a method of `dual_norm`, such
         as ``"equilibrated"``, a guaranteed upper bound over the continuous space (for heat, over space and time). With

@@ -71,6 +71,8 @@ def stability_message(stability: Stability, noise_level: float | None) -> tuple[
     everything = {1: "the only direction", 2: "both directions"}.get(k, f"all {k} directions")
     bound, scope = stability.constant, stability.scope
     side = bound.side if scope == bound.side else f"{bound.side}, {scope}"
+    if stability.validity is not None:
+        side = f"{bound.side}, on a ball"
     constant = f"C = {style.short(bound.value)} ({side})"
     if noise_level is None:
         times = style.short(stability.condition)

@@ -8,25 +8,25 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular, svd
 
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
-from ..problem.linear import LinearProblem
-from ..problem.nonlinear import NonlinearProblem
 from .conditional import conditional_parts
-from .continuous import continuous_gap, needed_size
+from .continuous import Gap, continuous_gap, needed_size
+from .dense import Spectrum, scaled_forward, spectrum
 from .directions import Directions
 from .modulus import Modulus
+from .nonlinear import Validity, validation
 from .sparse import sparse_extremes
 from .weights import Weights, certified_weights
 
 GUARANTEES = ("discrete", "continuous")
 # Beyond this many coordinates a dense forward matrix and its SVD are the wrong tools.
 MOST_DENSE = 1500
+NOT_VALIDATED = "the linearization was not validated; stability(problem, at=..., data=...) does that"
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,28 @@ class Stability:
     Attributes
     ----------
     constant
-        C_stab: ``‖q - q'‖_Q <= C ‖F q - F q'‖_Y`` on the admissible class.
+        C_stab: ``‖q - q'‖_Q <= C ‖F q - F q'‖_Y`` on the admissible class. Of a nonlinear problem ``q' = q0`` is the
+        parameter of the linearization and q any other one of `validity`, its ball in ``q0 + class``; an estimate
+        without one.
     exponent
         The Hölder exponent p of the paper's Assumption 1; 1 on a finite-dimensional class.
     singular_values
-        Of the map from Q to Y, descending.
+        Of the map from Q to Y, descending; of a nonlinear problem, of its linearization.
     weakest
         The parameter of unit norm that the sensors see least (dof vector); None after loading from a file.
     scope
-        ``"discrete"``: of the discretized problem. ``"estimate"``: of its linearization at one parameter.
+        ``"discrete"``: of the discretized problem; a nonlinear one, on its validated ball. ``"continuous"``: of the
+        equation itself. ``"estimate"``: of a linearization that is not validated, see `reason`.
     levels
         On a ball: the range of noise levels on which ``C eps^p`` is above the modulus of continuity.
     method
         ``"dense"`` or ``"sparse"`` (then only the largest and the smallest singular value are known).
     directions
         Singular vectors as parameter fields: which ones the sensors see, and how well; None after loading from a file.
+    validity
+        Of a nonlinear problem: the ball on which `constant` is proven; None where it is an estimate.
+    reason
+        Of a nonlinear problem: why the constant is proven on that ball, or why it is an estimate.
     """
 
     constant: Bound
@@ -63,6 +70,8 @@ class Stability:
     directions: Directions | None = field(default=None, repr=False, compare=False)
     method: str = "dense"
     weighing: Callable[[], Weights] | None = field(default=None, repr=False, compare=False)
+    validity: Validity | None = None
+    reason: str = ""
 
     @cached_property
     def weights(self) -> Weights:
@@ -115,11 +124,14 @@ class Stability:
             "scope": self.scope,
             "method": self.method,
             "levels": None if self.levels is None else list(self.levels),
+            "validity": None if self.validity is None else self.validity.to_dict(),
+            "reason": self.reason,
         }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Stability:
         """The inverse of `to_dict`."""
+        validity = record.get("validity")
         return cls(
             constant=Bound(**record["constant"]),
             exponent=number(record["exponent"], "exponent", above=0.0),
@@ -128,6 +140,8 @@ class Stability:
             scope=str(record["scope"]),
             levels=_loaded_levels(record.get("levels")),
             method=str(record.get("method", "dense")),
+            validity=None if validity is None else Validity.from_dict(validity),
+            reason=str(record.get("reason", "")),
         )
 
 
@@ -146,27 +160,37 @@ def stability(
     guarantee: str = "discrete",
     levels: Any = None,
     method: str | None = None,
+    validate: bool = True,
 ) -> Stability:
     """Stability constant of a problem on its admissible class, from a dense SVD of the ``m x k`` forward matrix.
 
     In the norms of Q (``G = R' R``) and Y (``C = L L'``) the singular values are those of ``L^-1 F R^-1``.
 
+    Of a nonlinear problem they are those of the linearization at q0, and C is 1 / sigma_min, an estimate, unless
+    `data` are given, a Lipschitz bound of the Jacobian is known (`EllipticCoefficient`) and the check of Newton and
+    Kantorovich passes (`check_kantorovich`, with ``eps = ‖F(q0) - y‖_Y + delta``). Then C is that of the validated
+    ball ``‖q - q0‖_Q <= rho`` of ``q0 + class``, larger than 1 / sigma_min, and an upper bound:
+    ``‖q - q0‖_Q <= C ‖F(q) - F(q0)‖_Y`` for every q of that ball, for the discretized problem. So a truth in that ball
+    lies within ``C eps`` of q0. A truth outside of the ball, or not in ``q0 + class``, may be anywhere.
+
     Parameters
     ----------
     at
-        Where to linearize a nonlinear problem (a parameter, dof vector).
+        q0, where to linearize a nonlinear problem (a parameter, dof vector).
     data
-        Its covariance gives the norm of Y; without it the Euclidean norm.
+        Its covariance gives the norm of Y; without it the Euclidean norm. Values and noise level serve nonlinear
+        problems and balls.
     guarantee
         ``"discrete"``: a statement about the discretized problem. ``"continuous"``: about the equation itself, on the
         class of finite-element functions that the columns of the space are; the singular values are then lower bounds.
     levels
         For a class with a ball and more coordinates than observations, where stability is conditional: the range
         ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
-
     method
         ``"dense"``: the forward matrix and its SVD, all singular values. ``"sparse"``: the extreme ones by Lanczos on
         the optimality system, for large local classes. Default: dense up to 1,500 coordinates; the result says which.
+    validate
+        False: a nonlinear problem is linearized only, in a tenth of the time or less.
 
     Raises
     ------
@@ -200,71 +224,49 @@ def stability(
         )
     if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
         return _sparse(problem, data)
-    return _dense(problem, at, data, guarantee)
+    return _dense(problem, at, data, guarantee, validate)
 
 
-def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str) -> Stability:
+def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validate: bool) -> Stability:
     """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
-    R = problem.parameters.root
     gap = continuous_gap(problem, data) if guarantee == "continuous" else None
-    scaled = _scaled_forward(problem, at, data) if gap is None else gap.forward
-    _, sigma, Vt = svd(scaled, full_matrices=False)
-    rounding, kept = _rounding(problem, sigma, R)
-    linear = problem.linear
-    weakest = problem.parameters.field(solve_triangular(R, Vt[-1]))
-    weakest = weakest * np.sign(weakest[np.argmax(np.abs(weakest))])
-    scope, source = "discrete" if linear else "estimate", "1 / sigma_min"
-    if not linear:
-        source += " of the linearization; validated(problem, at) says where it holds"
+    found = spectrum(problem, scaled_forward(problem, at, data) if gap is None else gap.forward)
+    sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
+    constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:
-        # Weyl again: the exact singular values are within the gap of those of the mesh.
-        left = float(sigma[-1] - rounding - gap.size)
-        if not left > 0.0:
-            h = needed_size(problem, float(sigma[-1]), gap.size)
-            raise UncertifiedError(
-                f"not certified on this mesh, refine: sigma_min = {sigma[-1]:.3g} of the mesh is within "
-                f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
-            )
-        # The singular values are lower bounds too, so rounding belongs to them.
-        sigma, rounding = kept * (sigma - rounding - gap.size), 0.0
-        scope, source = "continuous", "1 / (sigma_min of the mesh - product of energy errors)"
-    constant = 1.0 / (kept * (sigma[-1] - rounding))
+        source = "1 / (sigma_min of the mesh - product of energy errors)"
+        constant, scope = Bound(1.0 / float(found.kept * sigma[-1]), "upper", source), "continuous"
+    if not problem.linear:
+        validity, reason = validation(problem, at, data) if validate else (None, NOT_VALIDATED)
+        scope = "estimate" if validity is None else "discrete"
+        estimate = Bound(constant.value, "estimate", "1 / sigma_min of the linearization")
+        constant = estimate if validity is None else validity.constant
+    weakest = problem.parameters.field(found.coordinates[:, -1])
     return Stability(
-        constant=Bound(constant, "upper" if linear else "estimate", source),
+        constant=constant,
         exponent=1.0,
-        singular_values=frozen(np.maximum(sigma, 0.0)),
-        weakest=frozen(weakest),
+        singular_values=frozen(sigma),
+        weakest=frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),
         scope=scope,
-        directions=Directions(problem.parameters, frozen(solve_triangular(R, Vt.T)), frozen(np.maximum(sigma, 0.0))),
+        directions=Directions(problem.parameters, frozen(found.coordinates), frozen(sigma)),
         weighing=partial(certified_weights, problem, data=data),
+        validity=validity,
+        reason=reason,
     )
 
 
-def _scaled_forward(problem: Problem, at: Any, data: Data | None) -> Array:
-    F = _derivative(problem, at)
-    return np.asarray(solve_triangular(problem.parameters.root, (F if data is None else data.whiten(F)).T, trans="T").T)
-
-
-def _rounding(problem: Problem, sigma: Array, R: Array) -> tuple[float, float]:
-    """What rounding may move singular values by, and the part of them that rounding in the Gram matrix leaves."""
-    k, m = problem.parameters.dimension, problem.observation_count
-    # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
-    eps = np.finfo(float).eps
-    rounding = (problem.rounding + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
-    if not sigma[-1] > rounding:
+def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
+    """Lower bounds of the singular values of the continuous problem."""
+    smallest = float(found.values[-1])
+    # Weyl again: the exact singular values are within the gap of those of the mesh.
+    if not smallest - found.rounding - gap.size > 0.0:
+        h = needed_size(problem, smallest, gap.size)
         raise UncertifiedError(
-            f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
-            "some parameter of the class, C_stab is infinite"
+            f"not certified on this mesh, refine: sigma_min = {smallest:.3g} of the mesh is within "
+            f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
         )
-    # Rounding in G, seen through R^-1, changes the norm of Q by a relative part.
-    dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
-    kept = 1.0 - 4.0 * k * eps * dependence**2
-    if not kept > 0.5:
-        raise UncertifiedError(
-            f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
-            "be computed to any digit; take an orthogonal basis of the class"
-        )
-    return float(rounding), float(kept)
+    # The singular values are lower bounds too, so rounding belongs to them.
+    return np.asarray(found.kept * (found.values - found.rounding - gap.size))
 
 
 def _sparse(problem: Problem, data: Data | None) -> Stability:
@@ -279,13 +281,3 @@ def _sparse(problem: Problem, data: Data | None) -> Stability:
         method="sparse",
         weighing=partial(certified_weights, problem, data=data),
     )
-
-
-def _derivative(problem: Problem, at: Any) -> Array:
-    if isinstance(problem, LinearProblem):
-        return problem.forward_matrix()
-    if not isinstance(problem, NonlinearProblem):
-        raise InputError(f"no forward matrix is known for a {type(problem).__name__}")
-    if at is None:
-        raise InputError("a nonlinear problem has a stability constant at a parameter only; give at=")
-    return problem.jacobian(at)

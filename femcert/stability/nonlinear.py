@@ -22,8 +22,8 @@ from ..problem.base import Problem
 from ..problem.checks import number
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient
-from .constant import stability
 from .curvature import ROUNDING, Curvature, curvature
+from .dense import scaled_forward, spectrum
 
 # Largest L rho / sigma that is chosen: it keeps clear of 1, where the ball is not valid, for a hundredth of the reach.
 MOST_CHANGE = 0.9
@@ -86,6 +86,24 @@ class Validity:
         value = min(root * (1.0 + ROUNDING), self.constant.value * level)
         return Bound(value, "upper", "Newton-Kantorovich radius on a validated ball")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for JSON."""
+        bounds = {"lipschitz": self.lipschitz, "sigma": self.sigma, "constant": self.constant}
+        records = {name: bound.to_dict() for name, bound in bounds.items()}
+        return {"radius": self.radius, **records, "valid": self.valid, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Validity:
+        """The inverse of `to_dict`."""
+        return cls(
+            radius=number(record["radius"], "radius", least=0.0),
+            lipschitz=Bound(**record["lipschitz"]),
+            sigma=Bound(**record["sigma"]),
+            constant=Bound(**record["constant"]),
+            valid=bool(record["valid"]),
+            reason=str(record["reason"]),
+        )
+
 
 def validated(problem: Problem, at: Any, *, data: Data | None = None, radius: float | None = None) -> Validity:
     """A ball around a parameter on which a Lipschitz bound of the Jacobian keeps the problem stable.
@@ -106,7 +124,7 @@ def validated(problem: Problem, at: Any, *, data: Data | None = None, radius: fl
         No Lipschitz bound is known for the problem, or its quadrature has weights that are not positive.
     """
     if not isinstance(problem, EllipticCoefficient):
-        raise UncertifiedError(f"a validated ball is known for EllipticCoefficient, not for a {type(problem).__name__}")
+        raise UncertifiedError(_unknown(problem))
     if data is not None:
         problem.check_data(data)
     bounds = curvature(problem, at, data=data)
@@ -124,7 +142,7 @@ def validated(problem: Problem, at: Any, *, data: Data | None = None, radius: fl
         radius=rho,
         lipschitz=Bound(L, "upper", "second derivative on the ball"),
         sigma=Bound(sigma, "lower", "sigma_min at the centre"),
-        constant=Bound(constant, "upper", "1 / (sigma_min - L rho / 2)"),
+        constant=Bound(constant, "upper", "1 / (sigma_min - L rho / 2) on the validated ball"),
         valid=valid,
         reason=reason,
     )
@@ -154,13 +172,40 @@ def check_kantorovich(validity: Validity, eps: float) -> tuple[bool, str]:
     return True, f"every consistent parameter of the ball of radius {rho:.3g} lies within {r:.3g}"
 
 
+def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity | None, str]:
+    """The validated ball around `at` if it holds the radius ``C eps``, else None; and why, in a sentence.
+
+    ``eps = ‖F(q0) - y‖_Y + delta``, with what rounding may add to it.
+    """
+    if not isinstance(problem, EllipticCoefficient):
+        return None, _unknown(problem)
+    if data is None:
+        return None, "no data are given, and without misfit and noise level no ball can be checked"
+    try:
+        found = validated(problem, at, data=data)
+    except UncertifiedError as error:
+        return None, str(error)
+    predicted = problem.observe(problem.solve(at))
+    with np.errstate(over="ignore"):
+        rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
+        eps = data.norm(predicted - data.values) + data.noise_level + rounding
+    if not np.isfinite(eps):
+        return None, "misfit and noise level are too large for a finite number"
+    ok, reason = check_kantorovich(found, eps)
+    return (found if ok else None), reason
+
+
+def _unknown(problem: Problem) -> str:
+    return f"a validated ball is known for EllipticCoefficient, not for a {type(problem).__name__}"
+
+
 def _smallest(problem: EllipticCoefficient, at: Any, data: Data | None) -> tuple[float, str]:
     """sigma_min from below, or zero with the reason why nothing better is known."""
     k, m = problem.parameters.dimension, problem.observation_count
     if k > m:
         return 0.0, f"the class has k = {k} coordinates but there are only m = {m} observations: C_stab is infinite"
     try:
-        return 1.0 / stability(problem, at=at, data=data).constant.value, ""
+        return spectrum(problem, scaled_forward(problem, at, data)).smallest, ""
     except UncertifiedError as error:
         return 0.0, str(error)
 

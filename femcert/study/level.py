@@ -149,7 +149,8 @@ def _constant(case: Case, reference: Candidate) -> Bound | None:
     if problem.parameters.dimension > problem.observation_count:
         return None
     try:
-        return stability(problem, at=None if problem.linear else reference.parameter, data=case.data).constant
+        at = None if problem.linear else reference.parameter
+        return stability(problem, at=at, data=case.data, validate=False).constant
     except UncertifiedError:
         return None
 

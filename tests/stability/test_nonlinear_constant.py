@@ -1,0 +1,219 @@
+"""stability() of a nonlinear problem: proven on a validated ball, or an estimate that says why."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+from skfem import Basis, BilinearForm, LinearForm, MeshLine, MeshTri
+from skfem.element import ElementLineP2, ElementTriP1
+from skfem.helpers import dot, grad
+
+import femcert as fc
+from femcert.report.stability_figure import stability_message
+from femcert.stability import Validity
+
+
+def line(m=12, k=3, **options):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP2())
+    sensors = fc.PointSensors(basis, np.linspace(0.08, 0.92, m))
+    space = fc.CosineSpace(basis, k)
+    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+
+
+def square(**options):
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (14, 2))
+    space, sensors = fc.CosineSpace(basis, 4), fc.PointSensors(basis, points)
+    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+
+
+BUILD = {"line": line, "square": square}
+
+
+def truth_of(problem):
+    # The first mode is a constant of norm 1, so a = q stays positive.
+    c = np.array([1.5 if problem.transform == "identity" else 0.3, -0.1, 0.05, 0.08])
+    return problem.parameters.field(c[: problem.parameters.dimension])
+
+
+def whitened(problem, truth, noise, covariance, seed=3):
+    """Data with that much noise relative to them, in the norm of the covariance; the noise level is what was drawn."""
+    exact, m = problem.observe(problem.solve(truth)), problem.observation_count
+    root = np.random.default_rng(2).standard_normal((m, m))
+    given = {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}.get(covariance)
+    error = np.random.default_rng(seed).standard_normal(m)
+    error *= noise * np.linalg.norm(exact) / np.linalg.norm(error)
+    return fc.Data(exact + error, fc.Data(error, 0.0, given).norm(error), given)
+
+
+def fitted(problem, data, steps=6):
+    c = problem.parameters.project(truth_of(problem))[0]
+    for _ in range(steps):
+        q = problem.parameters.field(c)
+        misfit = data.whiten(data.values - problem.observe(problem.solve(q)))
+        c = c + np.linalg.lstsq(data.whiten(problem.jacobian(q)), misfit, rcond=None)[0]
+    return problem.parameters.field(c)
+
+
+def in_ball(problem, radius, count, seed):
+    """Fields of the class in the ball, a third of them on its sphere."""
+    rng, k = np.random.default_rng(seed), problem.parameters.dimension
+    x = rng.standard_normal((count, k))
+    sizes = np.where(np.arange(count) % 3 == 0, 1.0, rng.uniform(0.0, 1.0, count))
+    x *= (radius * sizes / np.linalg.norm(x, axis=1))[:, None]
+    return [problem.parameters.field(solve_triangular(problem.parameters.root, c)) for c in x]
+
+
+@pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
+@pytest.mark.parametrize("transform", ["exp", "identity"])
+@pytest.mark.parametrize("name", BUILD)
+def test_small_noise_gives_a_proven_constant(name, transform, covariance):
+    problem = BUILD[name](transform=transform)
+    truth = truth_of(problem)
+    data = whitened(problem, truth, 1e-5, covariance)
+    at = fitted(problem, data)
+    found = fc.stability(problem, at=at, data=data)
+    assert (found.scope, found.constant.side, found.exponent) == ("discrete", "upper", 1.0)
+    ball = found.validity
+    assert ball == fc.validated(problem, at, data=data)
+    assert found.constant == ball.constant
+    assert "every consistent parameter of the ball" in found.reason
+
+    def seen(q):
+        return data.norm(problem.observe(problem.solve(q)) - problem.observe(problem.solve(at)))
+
+    norm, C = problem.parameters.norm, found.constant.value
+    eps = data.norm(problem.observe(problem.solve(at)) - data.values) + data.noise_level
+    error = norm(truth - at)
+    assert 0.0 < error <= C * eps <= ball.radius
+    assert error <= C * seen(truth)
+    weakest = found.weakest * ball.radius
+    ratios = [
+        norm(h) / seen(at + h)
+        for h in [*in_ball(problem, ball.radius, 60, seed=1), weakest, -weakest, 1e-3 * weakest]
+    ]
+    assert max(ratios) <= C <= 2.0 * max(ratios)
+
+    # The singular values, and all that belongs to them, are those of the linearization.
+    plain = fc.stability(problem, at=at, data=data, validate=False)
+    assert np.array_equal(plain.singular_values, found.singular_values)
+    assert np.array_equal(plain.weakest, found.weakest)
+    assert (plain.scope, plain.constant.side, plain.validity) == ("estimate", "estimate", None)
+    assert "was not validated" in plain.reason
+    assert plain.constant.value == pytest.approx(1.0 / found.sigma_min, rel=1e-6)
+    assert plain.constant.value < C <= 2.0 * plain.constant.value
+    # Which would not do: somewhere in the ball less is seen than the linearization says.
+    assert max(ratios) > plain.constant.value
+
+
+@pytest.mark.parametrize("transform", ["exp", "identity"])
+def test_much_noise_or_a_wrong_candidate_is_an_estimate(transform):
+    problem = line(transform=transform)
+    truth = truth_of(problem)
+    noisy = whitened(problem, truth, 0.3, None)
+    clean = whitened(problem, truth, 0.0, None)
+    away = truth + problem.parameters.field([0.5, 0.2, 0.0])
+    for data, at in ((noisy, truth), (clean, away)):
+        found = fc.stability(problem, at=at, data=data)
+        assert (found.scope, found.constant.side, found.validity) == ("estimate", "estimate", None)
+        assert "leaves the validated ball" in found.reason
+        assert found.constant.value == pytest.approx(1.0 / found.sigma_min, rel=1e-6)
+    assert fc.stability(problem, at=truth, data=clean).scope == "discrete"
+
+
+def test_the_check_decides_at_the_reach():
+    problem = line()
+    truth = truth_of(problem)
+    values = problem.observe(problem.solve(truth))
+    reach = fc.validated(problem, truth).reach
+    inside = fc.stability(problem, at=truth, data=fc.Data(values, 0.999 * reach))
+    outside = fc.stability(problem, at=truth, data=fc.Data(values, 1.001 * reach))
+    assert (inside.scope, outside.scope) == ("discrete", "estimate")
+    assert "(upper, on a ball)" in stability_message(inside, None)[0]
+    assert "(estimate)" in stability_message(outside, None)[0]
+    # Misfit and noise level add up.
+    shifted = values + 0.6 * reach * np.eye(len(values))[0]
+    assert fc.stability(problem, at=truth, data=fc.Data(shifted, 0.3 * reach)).scope == "discrete"
+    assert fc.stability(problem, at=truth, data=fc.Data(shifted, 0.5 * reach)).scope == "estimate"
+
+
+def own_forms():
+    @LinearForm
+    def equation(v, w):
+        return np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - 3.0 * v
+
+    @BilinearForm
+    def state_derivative(u, v, w):
+        return np.exp(w["q"]) * dot(grad(u), grad(v))
+
+    @BilinearForm
+    def parameter_derivative(q, v, w):
+        return np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))
+
+    known = line()
+    return fc.NonlinearProblem(
+        known.basis, equation=equation, state_derivative=state_derivative, parameter_derivative=parameter_derivative,
+        parameters=known.parameters, sensors=known.sensors, dirichlet=0.0,
+    )  # fmt: skip
+
+
+def test_estimates_say_why():
+    problem = line()
+    truth = truth_of(problem)
+    data = whitened(problem, truth, 1e-5, None)
+    assert "no data are given" in fc.stability(problem, at=truth).reason
+    assert "not for a NonlinearProblem" in fc.stability(own_forms(), at=truth, data=data).reason
+    huge = fc.Data(np.full(data.values.size, 1e200), 0.0)
+    assert "too large" in fc.stability(problem, at=truth, data=huge).reason
+    basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)
+    sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.7]])
+    negative = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 1), sensors=sensors, source=1.0)
+    found = fc.stability(negative, at=np.zeros(basis.N), data=negative.simulate(np.zeros(basis.N)))
+    assert "weights that are not positive" in found.reason
+    assert (found.scope, found.constant.side) == ("estimate", "estimate")
+    linear = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
+    plain = fc.stability(linear)
+    assert (plain.reason, plain.validity, plain.scope) == ("", None, "discrete")
+
+
+def test_save_and_load():
+    problem = line()
+    truth = truth_of(problem)
+    for noise, scope in ((1e-5, "discrete"), (0.3, "estimate")):
+        found = fc.stability(problem, at=truth, data=whitened(problem, truth, noise, None))
+        assert found.scope == scope
+        record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        again = fc.Stability.from_dict(record)
+        assert again.to_dict() == found.to_dict()
+        assert (again.constant, again.scope, again.reason) == (found.constant, scope, found.reason)
+        assert again.validity == found.validity
+        assert isinstance(again.validity, Validity) == (scope == "discrete")
+        # Files of before.
+        old = fc.Stability.from_dict({key: record[key] for key in record if key not in ("validity", "reason")})
+        assert (old.reason, old.validity, old.constant) == ("", None, found.constant)
+
+
+def test_radii_stay_estimates_with_the_same_formula_for_all():
+    # The baseline validates, the other candidate does not: both radii are 1 / sigma_min times misfit and noise.
+    problem = line()
+    truth = truth_of(problem)
+    data = whitened(problem, truth, 1e-5, None)
+    near = fc.Candidate(problem.solve(truth), truth)
+    away = truth + problem.parameters.field([0.5, 0.2, 0.0])
+    far = fc.Candidate(problem.solve(away), away)
+    assert fc.stability(problem, at=truth, data=data).scope == "discrete"
+    for candidate in (near, far):
+        certificate = fc.certify(problem, data, candidate, fc.ResidualRadius())
+        assert (certificate.scope, certificate.radius.side) == ("estimate", "estimate")
+        assert certificate.stability.constant.value * certificate.stability.sigma_min == pytest.approx(1.0, rel=1e-6)
+        assert "was not validated" in certificate.stability.reason
+    # Nor does a constant that is proven at one candidate prove anything for others, even if it is handed over.
+    given = fc.ResidualRadius(stability=fc.stability(problem, at=truth, data=data))
+    selection = fc.no_harm(problem, data, baseline=near, learned=far, rule=given)
+    assert not selection.accepted
+    for certificate in (selection.baseline, selection.learned):
+        assert (certificate.scope, certificate.radius.side) == ("estimate", "estimate")
+        assert certificate.stability.validity is not None
