@@ -16,11 +16,13 @@ from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..problem.equation import Equation, Field
+from ..problem.insert import cut_at_sensors
 from ..problem.lagrange import constant_basis, degree
 from ..problem.linear import dense
 from ..problem.mesh import diameters
 from ..problem.modes import CosineSpace, SineSpace
 from ..problem.sampling import Sampler
+from ..problem.sensors import PointSensors
 from ..residual.interval import line_bound
 from ..residual.norms import state_norm
 from ..residual.quadrature import MOST_ORDER
@@ -60,7 +62,8 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
     Galerkin state), the second one is at most the product of the energy errors. The class is that of the
     finite-element functions that the columns of the space are; of a `SineSpace` or `CosineSpace`, the functions
-    themselves, with what interpolation leaves out.
+    themselves, with what interpolation leaves out. Point values are bounded on H1 on a line only; there both states
+    are taken on the mesh cut at the sensors.
 
     Raises
     ------
@@ -69,41 +72,39 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     """
     if not isinstance(problem, EllipticSource):
         raise UncertifiedError(f"guarantee='continuous' is for EllipticSource, not for a {type(problem).__name__}")
-    densities = problem.sensors.densities()
-    if densities is None:
+    space = problem.parameters
+    if isinstance(problem.sensors, PointSensors) and problem.sensors.bounded:
+        # The adjoint state of a point value has a kink there, so that is where a vertex belongs.
+        problem = cut_at_sensors(problem)
+    elif problem.sensors.densities() is None:
         name = type(problem.sensors).__name__
         raise UncertifiedError(f"{name} have no known density; a continuous guarantee needs Average- or RegionSensors")
-    bounds, space = _Bounds(problem), problem.parameters
+    bounds = _Bounds(problem)
     functions = None
     if isinstance(space, (SineSpace, CosineSpace)) and space.inner == "l2":
         functions = _Functions(problem, space)
     R = space.root if functions is None else functions.root
-    B = solve_triangular(R, dense(space.matrix).T, trans="T").T
+    B = solve_triangular(R, dense(problem.parameters.matrix).T, trans="T").T
     states = _solved(problem, np.asarray(problem.load @ B))
-    found = [bounds.of(Field(space.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
+    found = [bounds.of(Field(problem.parameters.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
     columns = np.array([eta for eta, _ in found])
     whiten = np.eye(problem.sensors.count) if data is None else data.whiten(np.eye(problem.sensors.count))
     H = whiten @ dense(problem.sensors.matrix)
     adjoint = _solved(problem, H.T)
-    means, rest = dense(densities[0]) @ whiten.T, _rest(densities[1], whiten)
-    basis = constant_basis(problem.basis)
-    rows = [
-        bounds.of(Field(basis, means[:, i]), adjoint[:, i])[0] + bounds.oscillation(rest[:, i])
-        for i in range(H.shape[0])
-    ]
+    rows = np.array([bounds.of_sensor(weights, z) for weights, z in zip(whiten, adjoint.T, strict=True)])
     forward = H @ states + adjoint[problem.free].T @ np.column_stack([r for _, r in found])
     if functions is not None:
         # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
         seen, missing = functions.left_out(B, adjoint)
         forward, columns = forward + seen, columns + bounds.friedrichs() * missing
-    return Gap(forward, columns, np.array(rows))
+    return Gap(forward, columns, rows)
 
 
 class _Functions:
     """A class given by functions, sines or cosines, of which the columns of the space are interpolants."""
 
     def __init__(self, problem: EllipticSource, space: SineSpace | CosineSpace) -> None:
-        self.basis, self.space = problem.basis, space
+        self.basis, self.columns, self.space = problem.basis, problem.parameters.basis, space
         self.sampler = Sampler(self.basis.mesh, _order(self.basis.mesh, self.space.steepness))
         x = self.sampler.x
         self.values = self.space.functions_at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
@@ -114,7 +115,7 @@ class _Functions:
         """``(z_i, g_j)`` and ``‖g_j‖`` for ``g_j`` = function - column, in orthonormal coordinates."""
         mix = solve_triangular(self.root, np.eye(len(self.root)))
         gaps = [
-            np.tensordot(mix[:, j], self.values, axes=1) - self.sampler.values(self.space.basis, columns[:, j])
+            np.tensordot(mix[:, j], self.values, axes=1) - self.sampler.values(self.columns, columns[:, j])
             for j in range(columns.shape[1])
         ]
         states = [self.sampler.values(self.basis, z) for z in adjoint.T]
@@ -153,21 +154,43 @@ class _Bounds:
         self.factor = state_norm(problem, "energy").factor
         zero = problem.equation(np.zeros(problem.parameters.basis.N))
         self.equation = replace(zero, boundary=_homogeneous(problem.boundary))
+        self.densities = problem.sensors.densities()
+        self._constants = constant_basis(problem.basis)
         self.least: Any = np.inf
         self._latest: Any = None
 
-    def of(self, source: Field, state: Array) -> tuple[float, Array]:
-        """Upper bound of the energy error of a state, and its residual on the free dofs."""
+    def of(self, source: Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
+        """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
         equation: Equation = replace(self.equation, source=source)
         bound: Any
         if isinstance(self.problem.basis.mesh, MeshLine1):
-            bound = line_bound(self.workspace, equation, state, "energy")
+            bound = line_bound(self.workspace, equation, state, "energy", loads=loads)
         else:
             bound = static_bound(self.workspace, equation, state, "energy", self.factor)
         if not bound.exact:
             raise UncertifiedError(f"an energy error is only estimated: {bound.words}")
         self.least, self._latest = bound.rule.least_conductivity, bound
         return bound.upper, bound.residual.on_basis()[self.problem.free]
+
+    def of_sensor(self, weights: Array, adjoint: Array) -> float:
+        """Upper bound of the energy error of the adjoint state of a combination of the sensors."""
+        if self.densities is None:
+            return self._of_points(weights, adjoint)
+        means, rest = self.densities
+        error, _ = self.of(Field(self._constants, means @ weights), adjoint)
+        # A combination of rests is at most that of their norms.
+        return error + self._oscillation((rest.sqrt() @ np.abs(weights)) ** 2)
+
+    def _of_points(self, weights: Array, adjoint: Array) -> float:
+        """The same for point values, each at a vertex, or so near to one that ``|v(x) - v(y)| <= |x - y|^1/2 ‖v'‖``."""
+        assert isinstance(self.problem.sensors, PointSensors)
+        x, points = self.problem.basis.mesh.p[0], self.problem.sensors.points[:, 0]
+        vertex = np.argmin(np.abs(x[:, None] - points), axis=0)
+        loads = np.zeros(len(x))
+        np.add.at(loads, vertex, weights)
+        error, _ = self.of(Field(self._constants, np.zeros(self._constants.N)), adjoint, loads)
+        away = np.sqrt(np.abs(x[vertex] - points) / np.min(self.least))
+        return error + float(np.abs(weights) @ away)
 
     def friedrichs(self) -> float:
         """``‖v‖ <= C ‖v‖_V``."""
@@ -177,7 +200,7 @@ class _Bounds:
         assert constant is not None
         return constant.value
 
-    def oscillation(self, rest: Array) -> float:
+    def _oscillation(self, rest: Array) -> float:
         """``(sum_K h_K² / (pi² a_K) ‖d - mean‖_K²)^1/2``: what a density that varies on elements adds."""
         h = diameters(self.problem.basis.mesh)
         return float(np.sqrt(np.sum(h**2 / (np.pi**2 * self.least) * rest)))
@@ -187,11 +210,6 @@ def _solved(problem: EllipticSource, right: Array) -> Array:
     states = np.zeros((problem.basis.N, right.shape[1]))
     states[problem.free] = problem.factor.solve(right[problem.free])
     return states
-
-
-def _rest(rest: Any, whiten: Array) -> Array:
-    """Squares of the rests of whitened sensors: a combination of rests is at most that of their norms."""
-    return np.asarray((np.sqrt(dense(rest)) @ np.abs(whiten).T) ** 2)
 
 
 def _homogeneous(boundary: BoundaryConditions) -> BoundaryConditions:

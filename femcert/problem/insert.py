@@ -1,0 +1,92 @@
+"""A line cut at more points, and a source problem on it: the same equation, the same functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import Basis, MeshLine
+
+from ..errors import UncertifiedError
+from .boundary import Part
+from .checks import Array
+from .elliptic import EllipticSource
+from .equation import Field, Given
+from .locate import interpolation_matrix
+from .sampling import Sampler
+from .sensors import PointSensors
+from .space import ParameterSpace
+
+# A point this near to a vertex, relative to the element, is taken for it: no element may be as small as rounding.
+NEAR = 1e-10
+
+
+def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
+    """The problem on a line with a vertex at (or within rounding of) every point sensor.
+
+    Its parameters are the same finite-element functions, its boundary conditions homogeneous, its mass consistent.
+
+    Raises
+    ------
+    UncertifiedError
+        The line has several pieces.
+    """
+    assert isinstance(problem.sensors, PointSensors)
+    basis, space = problem.basis, problem.parameters
+    mesh = basis.mesh
+    if mesh.nvertices != mesh.nelements + 1:
+        raise UncertifiedError("a continuous guarantee for PointSensors needs a line in one piece")
+    fine, parents = _cut(mesh, problem.sensors.points[:, 0])
+    essential, natural = problem.boundary.dirichlet, problem.boundary.natural
+    fine = fine.with_boundaries({part.name: _same_ends(mesh, fine, part) for part in (*essential, *natural)})
+    state = Basis(fine, basis.elem, quadrature=(basis.X, basis.W))
+    parameter = state if space.basis.elem is basis.elem else Basis(
+        fine, space.basis.elem, quadrature=(space.basis.X, space.basis.W)
+    )  # fmt: skip
+    home = np.zeros(parameter.N, dtype=np.int64)
+    home[parameter.element_dofs] = parents
+    equation = problem.equation(np.zeros(space.basis.N))
+    return EllipticSource(
+        state,
+        parameters=ParameterSpace(
+            parameter,
+            interpolation_matrix(space.basis, parameter.doflocs, home) @ space.matrix,
+            inner=space.inner,
+        ),
+        sensors=PointSensors(state, problem.sensors.points),
+        conductivity=_on_pieces(equation.conductivity, mesh, parents),
+        reaction=_on_pieces(equation.reaction, mesh, parents),
+        dirichlet={part.name: 0.0 for part in essential},
+        robin={part.name: (part.coefficient, 0.0) for part in natural},
+    )
+
+
+def _cut(mesh: Any, points: Array) -> tuple[Any, NDArray[np.int64]]:
+    """The finer line, from left to right, and the element that each piece is of."""
+    ends = np.sort(mesh.p[0, mesh.t], axis=0)
+    order = np.argsort(ends[0])
+    corners = np.append(ends[0, order], ends[1, order[-1]])
+    element = np.clip(np.searchsorted(corners, points, side="right") - 1, 0, mesh.nelements - 1)
+    kept: list[float] = []
+    for x, e in sorted(zip(points.tolist(), element.tolist(), strict=True)):
+        left, right = corners[e], corners[e + 1]
+        before = max(left, kept[-1]) if kept else left
+        if min(x - before, right - x) > NEAR * (right - left):
+            kept.append(x)
+    x = np.sort(np.concatenate([corners, kept]))
+    inside = np.searchsorted(corners, 0.5 * (x[:-1] + x[1:])) - 1
+    return MeshLine(x), order[inside]
+
+
+def _same_ends(mesh: Any, fine: Any, part: Part) -> NDArray[np.int64]:
+    """The facets of the finer line that a boundary condition is on: facets of a line are its vertices."""
+    return np.flatnonzero(np.isin(fine.p[0], mesh.p[0, mesh.facets[0, part.facets]]))
+
+
+def _on_pieces(field: Given | Field, mesh: Any, parents: NDArray[np.int64]) -> Any:
+    """A coefficient on the pieces: a function is one already, and numbers go from the elements to their pieces."""
+    assert isinstance(field, Given)
+    if callable(field.value):
+        return field.value
+    return np.broadcast_to(field.at(Sampler(mesh, 0))[:, 0], mesh.nelements)[parents]
