@@ -64,9 +64,13 @@ def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, 
         An eigensolver did not converge; the message says what was reached.
     """
     if not isinstance(problem, LinearProblem) or isinstance(problem, HeatInitial) or not problem.has_state:
-        raise InputError(f"the sparse route is for stationary linear problems, not for a {type(problem).__name__}")
+        name = type(problem).__name__
+        raise InputError(f"the sparse route is for stationary linear problems, not for a {name}; use method='dense'")
     if not issparse(problem.parameters.matrix):
-        raise InputError("the sparse route is for local classes (Full-, Region- or CoarseSpace), not for global modes")
+        raise InputError(
+            "the sparse route is for local classes (Full-, Region- or CoarseSpace), not for global modes; "
+            f"use method='dense', an SVD of {problem.observation_count} x {problem.parameters.dimension} numbers"
+        )
     forward = SparseForward(problem, data)
     gram = problem.parameters.gram
     largest = float(np.sqrt(largest_eigenvalue(forward.normal, gram, problem.parameters.solve_gram)))

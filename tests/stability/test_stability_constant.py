@@ -134,20 +134,6 @@ def test_the_constant_does_not_depend_on_the_mesh_in_2d():
     assert abs(constants[2] - constants[1]) < 0.5 * abs(constants[1] - constants[0])
 
 
-def test_the_exact_constant_of_an_analytic_problem():
-    # -u'' = q, m equispaced sensors, k = m sines: F' F is diagonal with entries (m+1)/((j pi)^4), basis sqrt(2) sin.
-    n, m = 400, 7
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP2())
-    problem = fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, m),
-        sensors=fc.PointSensors(basis, np.arange(1, m + 1) / (m + 1)),
-    )
-    found = fc.stability(problem)
-    expected = np.sqrt(m + 1) / (np.pi * np.arange(1, m + 1)) ** 2
-    np.testing.assert_allclose(found.singular_values, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("degree", [5, 8, 9, 10])
 def test_the_constant_does_not_depend_on_the_coordinates(degree):
     # Monomials and Legendre polynomials span the same class; rounding in the bad basis must go to the safe side.
