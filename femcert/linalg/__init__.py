@@ -5,23 +5,27 @@ Every result is checked (pivots, residuals) before it leaves this room.
 
 from .eigen import (
     dense_eigenpairs,
+    dense_largest_eigenpair,
     dense_least_eigenpair,
     inverse_eigenpair,
     largest_eigenvalue,
     smallest_eigenpairs,
 )
 from .factor import Factorization, factorization_count
-from .inertia import eigenvalue_lower_bound
+from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
     "Factorization",
     "dense_eigenpairs",
+    "dense_largest_eigenpair",
     "dense_least_eigenpair",
+    "diagonal_part",
     "eigenvalue_lower_bound",
     "factorization_count",
     "inverse_eigenpair",
     "largest_eigenvalue",
+    "separated_eigenpairs",
     "smallest_eigenpairs",
     "solve_mass",
 ]

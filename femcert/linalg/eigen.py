@@ -39,7 +39,7 @@ def smallest_eigenpairs(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array
             raise SolveError(f"only {len(values)} of {k} eigenvalues are finite to rounding")
         values, vectors = values[:k], vectors[:, :k]
     else:
-        values, vectors = _shift_invert(stiffness, mass, k)
+        values, vectors = shift_invert(stiffness, mass, k)
     _check_residuals(stiffness, mass, values, vectors)
     return values, _with_fixed_signs(vectors)
 
@@ -64,9 +64,7 @@ def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -
     return 1.0 / mu[kept] - shift, vectors[:, kept] / root[:, None] / np.sqrt(mu[kept])
 
 
-def inverse_eigenpair(
-    solve: Any, apply: Any, mass: Any, *, start: Array | None = None, quick: bool = False
-) -> tuple[float, Array]:
+def inverse_eigenpair(solve: Any, apply: Any, mass: Any) -> tuple[float, Array]:
     """The smallest eigenvalue of ``A x = lam M x`` from below, and its eigenvector with ``x' M x = 1``.
 
     Lanczos with the inverse of A, which need not be assembled. The residual is part of the result: for the eigenvalue
@@ -76,10 +74,6 @@ def inverse_eigenpair(
     ----------
     solve, apply
         ``A^-1`` and ``A`` on vectors.
-    start
-        A vector near the eigenvector, from a similar problem.
-    quick
-        Half of the work: where two eigenvalues are close, it may be the other one that is found.
 
     Raises
     ------
@@ -91,14 +85,11 @@ def inverse_eigenpair(
         # ARPACK refuses tiny problems.
         vector = _dense_top(solve, mass)
         return _bounded_below(vector, solve, apply, mass)
-    # As much noise as start: a start alone may be an eigenvector of another eigenvalue, which Lanczos would then keep.
-    noise = np.random.default_rng(0).standard_normal(n)
-    v0 = noise if start is None else start / np.linalg.norm(start) + noise / np.linalg.norm(noise)
+    v0 = np.random.default_rng(0).standard_normal(n)
     operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
     inverse = LinearOperator((n, n), matvec=solve, dtype=np.float64)
     try:
-        k, tol = (1, 1e-6) if quick else (NEIGHBOURS, 1e-7)
-        values, vectors = eigsh(operator, k=k, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=12, tol=tol)
+        values, vectors = eigsh(operator, k=NEIGHBOURS, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=12, tol=1e-7)
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
     return _bounded_below(vectors[:, np.argmin(values)], solve, apply, mass)
@@ -127,7 +118,7 @@ def _bounded_below(start: Array, solve: Any, apply: Any, mass: Any) -> tuple[flo
     return 1.0 / (nu + size), x / np.sqrt(nu)
 
 
-def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any) -> float:
+def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any, *, tolerance: float = 1e-10) -> float:
     """The largest eigenvalue of ``A x = lam M x`` from the action of A and of ``M^-1``, by Lanczos; from below."""
     n = mass.shape[0]
     start = np.random.default_rng(0).standard_normal(n)
@@ -136,7 +127,7 @@ def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any) -> float:
         return float(eigh((columns + columns.T) / 2.0, mass.toarray() if hasattr(mass, "toarray") else mass)[0][-1])
     operator, inverse = (LinearOperator((n, n), matvec=f, dtype=np.float64) for f in (apply, solve_mass))
     try:
-        values = eigsh(operator, k=1, M=mass, Minv=inverse, v0=start, tol=1e-10, return_eigenvectors=False)
+        values = eigsh(operator, k=1, M=mass, Minv=inverse, v0=start, tol=tolerance, return_eigenvectors=False)
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
     return float(values[0])
@@ -157,14 +148,26 @@ def dense_least_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
     return float(values[0]) - rounding, vectors[:, 0] / root
 
 
+def dense_largest_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
+    """The largest eigenvalue of a dense symmetric pencil, from above, and its eigenvector with ``x' M x = 1``."""
+    try:
+        inverse = np.linalg.inv(np.linalg.cholesky((mass + mass.T) / 2.0))
+        values, vectors = np.linalg.eigh(inverse @ ((stiffness + stiffness.T) / 2.0) @ inverse.T)
+    except np.linalg.LinAlgError as error:
+        raise SolveError(f"the dense eigensolver failed: {error}") from None
+    return float(values[-1]) * (1.0 + 8.0 * len(values) * float(np.finfo(float).eps)), inverse.T @ vectors[:, -1]
+
+
 def _small_shift(stiffness: Any, mass: Any) -> float:
     """Tiny against the smallest nonzero eigenvalue, but enough to make ``A + shift M`` positive definite."""
     return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
-def _shift_invert(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
-    shift = -_small_shift(stiffness, mass)
-    factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
+def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None = None) -> tuple[Array, Array]:
+    """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness."""
+    shift = -_small_shift(stiffness, mass) if factor is None else 0.0
+    if factor is None:
+        factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
     inverse = LinearOperator(stiffness.shape, matvec=factor.solve, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(stiffness.shape[0])
     try:

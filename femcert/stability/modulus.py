@@ -6,118 +6,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..bound import Bound
 from ..errors import InputError, SolveError, UncertifiedError
-from ..linalg import Factorization, dense_least_eigenpair, inverse_eigenpair
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_array
 from ..problem.data import Data
-from ..problem.linear import BATCH, LinearProblem, dense
+from ..problem.linear import LinearProblem
+from .family import family
 
-# Up to this many coordinates dense eigenproblems are cheap, and exact for any multiplier.
-MOST_DENSE = 300
-# What Woodbury's formula may cancel before a correction is due.
-MOST_CANCELLED = 1e8
-# Rows of a tall matrix that are multiplied at a time.
-ROWS = 4096
-# More observations than this make the dense part of Woodbury's formula too large.
-MOST_OBSERVATIONS = 4000
-# Noise levels whose squares do not overflow; how far below the balance of both forms a multiplier may be.
-MOST_LEVEL, MOST_RATIO = 1e100, 1e13
+# Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
+MOST_LEVEL = 1e100
 # How close to each other both bounds come; how far a step out of the multipliers known so far goes; how many steps.
 CLOSE, STRIDE, MOST_STEPS = 1e-3, 30.0, 80
-# What Lanczos may leave between two eigenvalues that it cannot tell apart, far below `CLOSE`.
-UNRESOLVED = 1e-6
-
-
-class Family:
-    """``T(kappa) = F' F + kappa L`` on the coordinates of a class, with Woodbury's formula for its inverse.
-
-    ``F`` is the map from coordinates to whitened data, L the form of the ball. With ``Z = L^-1 F'`` and the
-    eigenvectors of ``F Z`` the inverse costs one solve with L, for every kappa.
-    """
-
-    def __init__(self, problem: LinearProblem, data: Data | None) -> None:
-        space = problem.parameters
-        assert space.ball is not None
-        B = space.matrix
-        L = B.T @ (space.form(space.ball.norm) @ B)
-        self.form = L if issparse(L) else np.asarray(L)
-        self.gram = space.gram
-        self.adjoint = _adjoint(problem, data)
-        self.small = space.dimension <= MOST_DENSE
-        if self.small:
-            self._dense = [dense(self.form), dense(self.gram), self.adjoint @ self.adjoint.T]
-            self._limit(float(np.trace(self._dense[2]) / np.trace(self._dense[0])))
-            return
-        self.factor = Factorization(self.form, definite=True, name="form of the ball")
-        # By batches and in place: these two are the largest arrays here.
-        m = self.adjoint.shape[1]
-        self.lifted = np.empty_like(self.adjoint)
-        for i in range(0, m, BATCH):
-            self.lifted[:, i : i + BATCH] = self.factor.solve(self.adjoint[:, i : i + BATCH])
-        middle = self.adjoint.T @ self.lifted
-        self.values, vectors = np.linalg.eigh((middle + middle.T) / 2.0)
-        self.values = np.maximum(self.values, 0.0)
-        for i in range(0, len(self.lifted), ROWS):
-            self.lifted[i : i + ROWS] = self.lifted[i : i + ROWS] @ vectors
-        self._limit(float(self.values[-1]))
-
-    def _limit(self, balance: float) -> None:
-        """Multipliers so small that Woodbury loses all digits, or that under- or overflow, are not computed."""
-        self.least, self.most = balance / (MOST_LEVEL if self.small else MOST_RATIO), balance * MOST_LEVEL
-
-    def eigenpair(self, kappa: float, start: Array | None, *, quick: bool) -> tuple[float, Array]:
-        """The least eigenvalue of ``T(kappa)`` in Q from below, and its eigenvector; if quick, perhaps a close one."""
-        if self.small:
-            form, gram, observed = self._dense
-            return dense_least_eigenpair(observed + kappa * form, gram)
-        value, vector = inverse_eigenpair(
-            lambda x: self.solve(kappa, x), lambda x: self.apply(kappa, x), self.gram, start=start, quick=quick
-        )
-        return value * (1.0 - UNRESOLVED), vector
-
-    def solve(self, kappa: float, right: Array) -> Array:
-        """``T(kappa)^-1 right``; for small kappa the formula cancels digits, which a correction brings back."""
-        x = self._woodbury(kappa, right)
-        if self.values[-1] < MOST_CANCELLED * kappa:
-            return x
-        return x + self._woodbury(kappa, right - self.apply(kappa, x))
-
-    def _woodbury(self, kappa: float, right: Array) -> Array:
-        inner = (self.lifted.T @ right) / (kappa + self.values)
-        return np.asarray((self.factor.solve(right) - self.lifted @ inner) / kappa)
-
-    def apply(self, kappa: float, c: Array) -> Array:
-        """``T(kappa) c``."""
-        return np.asarray(self.adjoint @ (self.adjoint.T @ c) + kappa * (self.form @ c))
-
-
-def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
-    """``F'``, ``(dimension, observations)``, by one adjoint solve for each observation."""
-    m, B = problem.observation_count, problem.parameters.matrix
-    if m > MOST_OBSERVATIONS:
-        raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
-    weights = np.eye(m) if data is None else data.whiten(np.eye(m)).T
-    result = np.empty((problem.parameters.dimension, m))
-    for i in range(0, m, BATCH):
-        result[:, i : i + BATCH] = dense(B.T @ problem.adjoint_response(weights[:, i : i + BATCH]))
-    result.flags.writeable = False
-    return result
 
 
 @dataclass(frozen=True)
 class Point:
-    """One multiplier: the least eigenvalue mu of ``T(kappa)`` in Q, from below, and what its eigenvector shows.
-
-    Only a `sure` eigenvalue enters a bound. Of others, found quickly, the eigenvector still shows a direction.
-    """
+    """One multiplier: the least eigenvalue mu of ``T(kappa)`` in Q, from below, and what its eigenvector shows."""
 
     kappa: float
     eigenvalue: float
-    sure: bool
     seen: float
     size: float
     norm: float
@@ -146,7 +55,7 @@ class Modulus:
         if ball is None:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
-        self._family = Family(problem, data)
+        self._family = family(problem, data)
         self._basis_matrix = problem.parameters.matrix
         self.points: list[Point] = []
 
@@ -167,7 +76,7 @@ class Modulus:
 
     def bound(self, eps: float) -> float:
         """The least bound at eps that the multipliers computed so far give."""
-        return float(np.sqrt(min((self._quotient(p, eps) for p in self.points if p.sure), default=np.inf)))
+        return float(np.sqrt(min((self._quotient(p, eps) for p in self.points), default=np.inf)))
 
     def _quotient(self, p: Point, eps: float) -> float:
         return (eps**2 + p.kappa * self.radius**2) / p.eigenvalue
@@ -218,9 +127,8 @@ class Modulus:
         """Where the bounds of two multipliers are equal."""
         rho2 = self.radius**2
         result = []
-        sure = [p for p in self.points if p.sure]
-        for i, a in enumerate(sure):
-            for b in sure[i + 1 :]:
+        for i, a in enumerate(self.points):
+            for b in self.points[i + 1 :]:
                 slope = 1.0 / a.eigenvalue - 1.0 / b.eigenvalue
                 square = rho2 * (b.kappa / b.eigenvalue - a.kappa / a.eigenvalue) / slope if slope != 0.0 else -1.0
                 if square > 0.0:
@@ -231,17 +139,6 @@ class Modulus:
         return min(self.points, key=lambda p: self._quotient(p, eps))
 
     def _close_in(self, eps: float) -> None:
-        """Add multipliers until bound and lower bound at eps agree, and the one that decides is sure."""
-        for _ in range(MOST_STEPS):
-            self._explore(eps)
-            best = self._best(eps)
-            if best.sure:
-                return
-            self.points.remove(best)
-            if not self._add(best.kappa, start=best.vector, quick=False):
-                raise SolveError(f"the modulus at eps = {eps:.3g} is hidden by rounding at its best multiplier")
-
-    def _explore(self, eps: float) -> None:
         """Add multipliers until both bounds at eps agree: each one where the lines of two others meet."""
         if not 1.0 / MOST_LEVEL < eps < MOST_LEVEL:
             raise InputError(f"eps is {eps:g}; expected a noise level in ({1.0 / MOST_LEVEL:g}, {MOST_LEVEL:g})")
@@ -263,9 +160,10 @@ class Modulus:
                 continue
             if np.sqrt(self._quotient(self._best(eps), eps)) <= (1.0 + CLOSE) * self.below(eps):
                 return
-            if min(abs(np.log(p.kappa / meeting[0])) for p in self.points) < 1e-9:
-                return
-            if not self._add(meeting[0]):
+            if min(abs(np.log(p.kappa / meeting[0])) for p in self.points) >= 1e-9:
+                if not self._add(meeting[0]):
+                    return
+            elif not self._refine():
                 return
         raise SolveError(f"the modulus at eps = {eps:.3g} was bracketed only to [{self.below(eps)}, {self.bound(eps)}]")
 
@@ -286,27 +184,33 @@ class Modulus:
 
     def _begin(self, kappa: float) -> None:
         """The first multiplier: the given one, or the nearest larger one that rounding does not hide."""
-        kappa = min(max(kappa, self._family.least), self._family.most)
+        balance = self._family.balance
+        kappa = min(max(kappa, balance / MOST_LEVEL), balance * MOST_LEVEL)
         while not self._add(kappa):
             kappa *= STRIDE
-            if kappa > self._family.most:
+            if kappa > balance * MOST_LEVEL:
                 raise UncertifiedError(f"the modulus is infinite to rounding, up to the multiplier {kappa:.2g}")
 
-    def _add(self, kappa: float, *, start: Array | None = None, quick: bool = True) -> bool:
+    def _refine(self) -> bool:
+        """Closer eigenvalues for all multipliers; False if there are none."""
+        if not self._family.grow():
+            return False
+        known, self.points = self.points, []
+        for p in known:
+            self._add(p.kappa)
+        return True
+
+    def _add(self, kappa: float) -> bool:
         """Compute the eigenpair of a multiplier; False if rounding hides it."""
         family = self._family
-        if not family.least <= kappa <= family.most:
+        if not 1.0 / MOST_LEVEL <= kappa / family.balance <= MOST_LEVEL:
             return False
-        near = min(self.points, key=lambda p: abs(np.log(p.kappa / kappa)), default=None)
-        if start is None and near is not None:
-            start = near.vector
-        value, vector = family.eigenpair(kappa, start, quick=quick)
+        value, vector = family.least(kappa)
         if not value > 0.0:
             return False
         point = Point(
             kappa=kappa,
             eigenvalue=value,
-            sure=family.small or not quick,
             seen=float(np.linalg.norm(family.adjoint.T @ vector)),
             size=float(np.sqrt(max(float(vector @ (family.form @ vector)), float(np.finfo(float).tiny)))),
             norm=float(np.sqrt(vector @ (family.gram @ vector))),

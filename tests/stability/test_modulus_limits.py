@@ -8,6 +8,7 @@ from scipy.linalg import eigh
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
+from femcert.stability.family import ReducedFamily
 from femcert.stability.modulus import Modulus
 
 CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
@@ -20,17 +21,14 @@ def on_ball(refinements, norm="h1", points=CORNERS):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.01])
-def test_lanczos_does_not_stop_at_a_close_eigenvalue(shift):
+def test_no_close_eigenvalue_passes_for_the_least_one(shift):
     # The sensors are symmetric, or nearly: eigenvalues of several symmetries cross as the multiplier changes.
     modulus = Modulus(on_ball(4, points=CORNERS + shift * np.array([[0, 0], [0, 0], [0, 0], [0, 1], [0, -1]])))
     modulus(np.geomspace(1e-5, 1.0, 9))
     family = modulus._family
-    assert not family.small
+    assert isinstance(family, ReducedFamily)
     form, gram, observed = family.form.toarray(), family.gram.toarray(), family.adjoint @ family.adjoint.T
-    assert sum(point.sure for point in modulus.points) >= 5
     for point in modulus.points:
-        if not point.sure:
-            continue
         least = eigh(observed + point.kappa * form, gram, eigvals_only=True, subset_by_index=[0, 0])[0]
         assert point.eigenvalue <= least * (1.0 + 1e-7)
         assert point.eigenvalue >= least * (1.0 - 1e-4)
