@@ -20,19 +20,23 @@ from skfem import (
 import femcert as fc
 
 PLANE = {ElementTriP1: MeshTri, ElementTriP2: MeshTri, ElementQuad1: MeshQuad, ElementQuad2: MeshQuad}
+LINES = (ElementLineP1, ElementLineP2)
 SIDE = 4
 
 
-def averages(j, cells):
-    """Averages of ``sin(j pi x)`` over equal parts of the unit interval."""
-    ends = np.linspace(0.0, 1.0, cells + 1)
-    return -np.diff(np.cos(j * np.pi * ends)) / (j * np.pi) * cells
+def averages(wave, edges):
+    """Averages of ``sin(wave x)`` over the parts of an interval between edges."""
+    return -np.diff(np.cos(wave * edges)) / (wave * np.diff(edges))
+
+
+def equal(cells):
+    return np.linspace(0.0, 1.0, cells + 1)
 
 
 def exact_on_square(frequencies):
     columns = []
     for j, l in frequencies.T:
-        part = np.outer(averages(j, SIDE), averages(l, SIDE)).ravel()
+        part = np.outer(averages(j * np.pi, equal(SIDE)), averages(l * np.pi, equal(SIDE))).ravel()
         columns.append(2.0 * part / (np.pi**2 * (j**2 + l**2)))
     return np.linalg.svd(np.column_stack(columns), compute_uv=False)
 
@@ -50,33 +54,37 @@ def on_square(n, element, space=None):
     return fc.EllipticSource(basis, parameters=space(basis) if space else fc.SineSpace(basis, 5), sensors=sensors)
 
 
-def on_line(n, element, k=4, cells=8):
+def on_line(n, element, reaction=0.0):
+    """Five modes, sixteen sensors, and sigma_min in closed form."""
+    k, cells = 5, 16
     mesh = MeshLine(np.linspace(0.0, 1.0, n + 1))
     basis = Basis(mesh, element())
-    part = np.floor(cells * mesh.p[0, mesh.t].mean(axis=0)).astype(int)
-    sensors = fc.RegionSensors(basis, [np.flatnonzero(part == i) for i in range(cells)])
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors)
-    columns = [np.sqrt(2.0) * averages(j, cells) / (j * np.pi) ** 2 for j in range(1, k + 1)]
+    sensors = fc.RegionSensors(basis, between(mesh.p[0, mesh.t].mean(axis=0), equal(cells)))
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, reaction=reaction)
+    waves = np.pi * np.arange(1, k + 1)
+    columns = [np.sqrt(2.0) * averages(w, equal(cells)) / (w**2 + reaction) for w in waves]
     return problem, np.linalg.svd(np.column_stack(columns), compute_uv=False)[-1]
 
 
-def certified(problem):
+def between(middles, edges):
+    """Elements, by their middles, of the parts between edges."""
+    part = np.searchsorted(edges, middles) - 1
+    return [np.flatnonzero(part == i) for i in range(len(edges) - 1)]
+
+
+def certified(problem, data=None):
     try:
-        return fc.stability(problem, guarantee="continuous")
+        return fc.stability(problem, data=data, guarantee="continuous")
     except fc.UncertifiedError as error:
         if "not certified on this mesh, refine" not in str(error):
             raise
         return None
 
 
-@pytest.mark.parametrize(("element", "order", "cap"), [
-    (ElementTriP1, 2.0, 0.06), (ElementTriP2, 4.0, 1e-3), (ElementQuad1, 2.0, 0.06), (ElementQuad2, 4.0, 1e-3),
-])  # fmt: skip
-def test_sine_modes_on_the_square(element, order, cap):
+def checked_gaps(made):
+    """Relative gaps by n; the certified sigma_min is below the exact one wherever there is one."""
     gaps = {}
-    for n in (4, 8, 16, 32, 64):
-        problem = on_square(n, element)
-        exact = exact_on_square(problem.parameters.frequencies)[-1]
+    for n, (problem, exact) in made.items():
         found = certified(problem)
         if found is not None:
             assert found.scope == "continuous"
@@ -84,26 +92,86 @@ def test_sine_modes_on_the_square(element, order, cap):
             assert found.constant.side == "upper"
             assert found.constant.value >= 1.0 / exact
             gaps[n] = 1.0 - found.sigma_min / exact
+    return gaps
+
+
+def rate(gaps, *sizes):
+    return -np.polyfit(np.log(sizes), np.log([gaps[n] for n in sizes]), 1)[0]
+
+
+@pytest.mark.parametrize(("element", "order", "cap"), [
+    (ElementTriP1, 2.0, 0.06), (ElementTriP2, 4.0, 1e-3), (ElementQuad1, 2.0, 0.06), (ElementQuad2, 4.0, 1e-3),
+])  # fmt: skip
+def test_sine_modes_on_the_square(element, order, cap):
+    made = {n: on_square(n, element) for n in (4, 8, 16, 32, 64)}
+    gaps = checked_gaps({n: (p, exact_on_square(p.parameters.frequencies)[-1]) for n, p in made.items()})
+    assert {16, 32, 64} <= gaps.keys()
     assert gaps[64] <= cap
-    rate = np.log2(gaps[32] / gaps[64])
-    assert abs(rate - order) <= 0.35
+    assert abs(rate(gaps, 16, 32, 64) - order) <= 0.2
 
 
-@pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
-def test_sine_modes_on_the_interval(element):
-    gaps = []
-    for n in (8, 16, 32, 64):
-        problem, exact = on_line(n, element)
-        found = certified(problem)
+@pytest.mark.parametrize(("element", "order", "cap"), [(ElementLineP1, 2.0, 0.06), (ElementLineP2, 4.0, 1e-3)])
+@pytest.mark.parametrize("reaction", [0.0, 40.0])
+def test_sine_modes_on_the_interval(element, order, cap, reaction):
+    gaps = checked_gaps({n: on_line(n, element, reaction) for n in (16, 32, 64, 128)})
+    assert {32, 64, 128} <= gaps.keys()
+    assert gaps[64] <= cap
+    if element is ElementLineP2 and reaction == 0.0:
+        # The adjoint states are quadratic between the edges of the regions: P2 has them.
+        assert max(gaps.values()) <= 1e-8
+    else:
+        assert abs(rate(gaps, 32, 64, 128) - order) <= 0.2
+
+
+def subdivided(edges, counts):
+    inner = [np.linspace(*ends, n, endpoint=False) for *ends, n in zip(edges[:-1], edges[1:], counts, strict=True)]
+    return np.append(np.concatenate(inner), edges[-1])
+
+
+def random_case(seed):
+    """A random line or rectangle with a random grid, regions, coefficients and noise; sigma_min in closed form."""
+    rng = np.random.default_rng(seed)
+    flat = seed % 3 == 0
+    lengths = rng.uniform(0.5, 2.0, 1 if flat else 2)
+    count = 5 if flat else 3
+    moved = [np.r_[0.0, rng.uniform(-0.3, 0.3, count - 1), 0.0] for _ in lengths]
+    parts = [L * (np.arange(count + 1) + move) / count for L, move in zip(lengths, moved, strict=True)]
+    grids = [subdivided(edges, rng.integers(2, 7, count)) for edges in parts]
+    element = LINES[seed % 2] if flat else list(PLANE)[int(rng.integers(4))]
+    mesh = MeshLine(*grids) if flat else PLANE[element].init_tensor(*grids)
+    basis = Basis(mesh, element())
+    cells = [between(axis, edges) for axis, edges in zip(mesh.p[:, mesh.t].mean(axis=1), parts, strict=True)]
+    regions = cells[0] if flat else [np.intersect1d(i, j) for i in cells[0] for j in cells[1]]
+    a, c = rng.uniform(0.2, 3.0), float(rng.choice([0.0, 10.0, 60.0]))
+    problem = fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, int(rng.integers(1, 4))), sensors=fc.RegionSensors(basis, regions),
+        conductivity=a, reaction=c,
+    )  # fmt: skip
+    m = len(regions)
+    root = rng.standard_normal((m, m))
+    covariance = root @ root.T + np.eye(m)
+    columns = []
+    for waves in (np.pi * problem.parameters.frequencies / lengths[:, None]).T:
+        part = [np.sqrt(2.0 / L) * averages(w, edges) for w, L, edges in zip(waves, lengths, parts, strict=True)]
+        columns.append((part[0] if flat else np.outer(*part).ravel()) / (a * np.sum(waves**2) + c))
+    whitened = np.linalg.solve(np.linalg.cholesky(covariance), np.column_stack(columns))
+    exact = np.linalg.svd(whitened, compute_uv=False)[-1]
+    return problem, fc.Data(np.zeros(m), 0.1, covariance), exact
+
+
+def test_no_false_claims():
+    ratios, optimistic = [], 0
+    for seed in range(36):
+        problem, data, exact = random_case(seed)
+        optimistic += fc.stability(problem, data=data).sigma_min > exact
+        found = certified(problem, data)
         if found is not None:
             assert found.sigma_min <= exact * (1.0 + 1e-12)
-            gaps.append(1.0 - found.sigma_min / exact)
-    assert len(gaps) >= 2
-    if element is ElementLineP1:
-        assert abs(np.log2(gaps[-2] / gaps[-1]) - 2.0) <= 0.3
-    else:
-        # The adjoint states are quadratic between the edges of the regions: P2 has them.
-        assert max(gaps) <= 1e-9
+            ratios.append(found.sigma_min / exact)
+    # The meshes alone claim too much often enough, and the guarantee says something.
+    assert optimistic >= 5
+    assert len(ratios) >= 25
+    assert np.median(ratios) >= 0.85
 
 
 def test_a_coarse_mesh_says_how_fine_it_should_be():
@@ -117,8 +185,8 @@ def test_a_coarse_mesh_says_how_fine_it_should_be():
 def exact_quadrants(terms=400):
     """Constants on the four quadrants, seen by averages over sixteen squares: a double sine series."""
     j = np.arange(1, terms + 1)
-    halves = np.array([averages(k, 2) / np.sqrt(2.0) for k in j])
-    parts = np.array([averages(k, SIDE) for k in j])
+    halves = np.array([averages(k * np.pi, equal(2)) / np.sqrt(2.0) for k in j])
+    parts = np.array([averages(k * np.pi, equal(SIDE)) for k in j])
     weight = 4.0 / (np.pi**2 * (j[:, None] ** 2 + j[None, :] ** 2))
     # Orthonormal columns: indicator of a quadrant times 2.
     F = np.einsum("jl,ja,lb,jp,lq->abpq", weight, parts, parts, halves, halves, optimize=True)
