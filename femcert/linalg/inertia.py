@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, diags, identity
 
 from ..errors import SolveError
-from .eigen import largest_eigenvalue, shift_invert, smallest_eigenpairs
+from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
 from .factor import Factorization, lu_factors
 
 Array = NDArray[np.float64]
@@ -71,11 +71,21 @@ def separated_eigenpairs(stiffness: Any, mass: Any, k: int, *, factor: Factoriza
     SolveError
         The eigensolver failed, or it missed an eigenvalue.
     """
-    values, vectors = _smallest(stiffness, mass, k, factor)
+    try:
+        return _separated(stiffness, mass, *block_krylov(stiffness, mass, k, factor), factor)
+    except SolveError:
+        # Rarely: too few distinct eigenvalues, or a multiple one that a block found only in part.
+        return _separated(stiffness, mass, *shift_invert(stiffness, mass, k, factor), factor)
+
+
+def _separated(
+    stiffness: Any, mass: Any, values: Array, vectors: Array, factor: Factorization
+) -> tuple[Array, Array, float]:
     if not values[0] > 0.0:
         raise SolveError(f"the smallest eigenvalue is {values[0]:.2g}, not positive")
-    first = max(2 * k // 3, 1)
-    gaps = np.diff(values[first - 1 :]) / values[first:]
+    # The last ones may not have converged.
+    first, last = max(2 * len(values) // 3, 1), int(0.9 * len(values))
+    gaps = np.diff(values[first - 1 : last]) / values[first:last]
     found = first + int(np.argmax(gaps)) if len(gaps) and gaps.max() > LEAST_GAP else 0
     below = values[found - 1] if found else (1.0 - 2.0 * LEAST_GAP) * values[0]
     shift = below + 0.9 * (values[found] - below)
@@ -86,16 +96,6 @@ def separated_eigenpairs(stiffness: Any, mass: Any, k: int, *, factor: Factoriza
     vectors = vectors / np.sqrt(values)
     rest = 1.0 / (shift - error)
     return 1.0 / values, vectors, rest + _missed(stiffness, mass, vectors[:, :found], rest, factor)
-
-
-def _smallest(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tuple[Array, Array]:
-    """By Lanczos, which needs more than one eigenvalue; of a multiple of M any vectors will do."""
-    X = np.random.default_rng(0).standard_normal((mass.shape[0], k))
-    AX, MX = stiffness @ X, mass @ X
-    value = float(np.sum(X * AX) / np.sum(X * MX))
-    if np.linalg.norm(AX - value * MX) > 1e-10 * np.linalg.norm(AX):
-        return shift_invert(stiffness, mass, k, factor)
-    return np.full(k, value), np.linalg.solve(np.linalg.cholesky(X.T @ MX), X.T).T
 
 
 def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Factorization) -> float:

@@ -33,12 +33,13 @@ MOST_DENSE = 300
 MOST_OBSERVATIONS = 4000
 # How many eigenvectors of the ball are taken at first, and at most; so many combinations of the data at most.
 FIRST_MODES, MOST_MODES = 60, 640
-# Combinations of the data whose singular values are below this part of the largest one are left out.
-LEAST_SINGULAR = 1e-6
+# Combinations of the data are left out whose singular values are below this part of the largest one, or less than so
+# many times the errors of the solves.
+LEAST_SINGULAR, CLEAR = 1e-6, 30.0
+# Rows of a tall matrix that are multiplied at a time.
+ROWS = 4096
 # Directions of V that lie in the span of Z to this part; squares of lengths.
 DEPENDENT = 1e-20
-# Solves are corrected until their errors are below this part of the solution, but only so many times.
-ACCURATE, MOST_CORRECTIONS = 1e-11, 3
 # How far from theta_W / kappa a trial value stays.
 MARGIN = 5e-4
 
@@ -75,8 +76,8 @@ def adjoint_matrix(problem: LinearProblem, data: Data | None) -> Array:
         raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
     weights = np.eye(m) if data is None else data.whiten(np.eye(m)).T
     result = np.empty((problem.parameters.dimension, m))
-    for i in range(0, m, BATCH):
-        result[:, i : i + BATCH] = dense(B.T @ problem.adjoint_response(weights[:, i : i + BATCH]))
+    for columns in _batches(m):
+        result[:, columns] = dense(B.T @ problem.adjoint_response(weights[:, columns]))
     result.flags.writeable = False
     return result
 
@@ -103,6 +104,8 @@ class ReducedFamily:
 
     A seminorm as ball has no inverse; ``L + shift M`` takes its place, which moves all eigenvalues by ``kappa shift``.
     """
+
+    _lifted: Array
 
     def __init__(self, adjoint: Array, form: Any, gram: Any, *, seminorm: bool) -> None:
         self.adjoint, self.form = adjoint, form
@@ -131,57 +134,48 @@ class ReducedFamily:
 
     def _reduce(self, theta: Array, V: Array, rest: float) -> None:
         """The basis U, and M, F and L in it."""
+        p = self._lifted.shape[1]
         X, missed = self._complement(self._lifted, V)
-        self._basis = U = np.hstack([self._lifted, X])
+        U = np.empty((len(X), p + X.shape[1]))
+        U[:, :p], U[:, p:] = self._lifted, X
+        # From here on the same memory.
+        self._basis, self._lifted = U, U[:, :p]
         self._rest = rest + float(theta[0]) * missed
-        LU = self._L @ U
-        self._form = U.T @ LU
+        self._form, self._mass = _in_basis(self._L, U), _in_basis(self.gram, U)
         seen = self._combine.T @ (self.adjoint.T @ U)
         self._observed = seen.T @ seen
-        MU = self.gram @ U
-        self._mass = U.T @ MU
         # D = (I - U U' L) L^-1 M U spans what M takes U to in W; C' C = D' L D.
         D = np.empty_like(U)
         inner = np.linalg.solve(self._form, self._mass)
-        for i in range(0, U.shape[1], BATCH):
-            columns = slice(i, i + BATCH)
-            D[:, columns] = self._factor.solve(MU[:, columns]) - U @ inner[:, columns]
-        self._coupling = D.T @ (self._L @ D)
+        for columns in _batches(U.shape[1]):
+            D[:, columns] = self._factor.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
+        self._coupling = _in_basis(self._L, D)
 
     def _lift(self) -> None:
         """Orthonormal combinations of ``Z = L^-1 F'``, and those of the data that they belong to.
 
         Combinations with tiny singular values are left out: that is less data, and a larger modulus.
         """
-        m = self.adjoint.shape[1]
         Z = np.empty_like(self.adjoint)
         missed = 0.0
-        for i in range(0, m, BATCH):
-            Z[:, i : i + BATCH], left = self._accurate_solve(self.adjoint[:, i : i + BATCH])
-            missed += left
+        for columns in _batches(Z.shape[1]):
+            Z[:, columns] = self._factor.solve(self.adjoint[:, columns])
+            residual = self.adjoint[:, columns] - self._L @ Z[:, columns]
+            missed += max(float(np.sum(residual * self._factor.solve(residual))), 0.0)
         middle = self.adjoint.T @ Z
         squares, vectors = np.linalg.eigh((middle + middle.T) / 2.0)
-        if not squares[-1] > 0.0:
-            raise SolveError("the sensors see no parameter of the class at all")
-        kept = squares > LEAST_SINGULAR**2 * squares[-1]
-        kept[: max(len(kept) - MOST_MODES, 0)] = False
-        self.balance = float(squares[-1])
+        if not squares[-1] > CLEAR**2 * missed:
+            raise SolveError("the sensors see no parameter of the class to rounding")
         # |F w| <= leak ‖w‖_L on W, from the residuals of Z.
         self._leak = float(np.sqrt(missed))
+        kept = squares > max(LEAST_SINGULAR**2 * squares[-1], CLEAR**2 * missed)
+        kept[: max(len(kept) - MOST_MODES, 0)] = False
+        self.balance = float(squares[-1])
         self._combine = vectors[:, kept]
-        self._lifted = Z @ (self._combine / np.sqrt(squares[kept]))
-
-    def _accurate_solve(self, right: Array) -> tuple[Array, float]:
-        """``L^-1 right``, and the squared norm of what it misses, in the norm of ``L^-1`` for the residual."""
-        x, left = self._factor.solve(right), np.inf
-        for _ in range(MOST_CORRECTIONS):
-            residual = right - self._L @ x
-            correction = self._factor.solve(residual)
-            left = max(float(np.sum(residual * correction)), 0.0)
-            if left <= ACCURATE**2 * float(np.sum(right * x)):
-                break
-            x = x + correction
-        return x, left
+        change = self._combine / np.sqrt(squares[kept])
+        for rows in _batches(len(Z), ROWS):
+            Z[rows, : change.shape[1]] = Z[rows] @ change
+        self._lifted = Z[:, : change.shape[1]]
 
     def _complement(self, U: Array, V: Array) -> tuple[Array, float]:
         """An orthonormal basis of V beyond U, and the squares of the lengths that were left out."""
@@ -207,3 +201,12 @@ class ReducedFamily:
         coupled = self._mass + self._coupling / (trial * kappa - self._rest)
         nu = max(trial, dense_largest_eigenpair(coupled * outer, T * outer)[0])
         return kept / nu - kappa * self.shift, self._basis @ (scale * y)
+
+
+def _batches(count: int, size: int = BATCH) -> list[slice]:
+    return [slice(i, i + size) for i in range(0, count, size)]
+
+
+def _in_basis(matrix: Any, U: Array) -> Array:
+    """``U' A U`` without another array of this size."""
+    return np.hstack([U.T @ (matrix @ U[:, columns]) for columns in _batches(U.shape[1])])
