@@ -18,6 +18,7 @@ from skfem import (
 )
 
 import femcert as fc
+from femcert.stability.continuous import continuous_gap
 
 PLANE = {ElementTriP1: MeshTri, ElementTriP2: MeshTri, ElementQuad1: MeshQuad, ElementQuad2: MeshQuad}
 LINES = (ElementLineP1, ElementLineP2)
@@ -54,13 +55,15 @@ def on_square(n, element, space=None):
     return fc.EllipticSource(basis, parameters=space(basis) if space else fc.SineSpace(basis, 5), sensors=sensors)
 
 
-def on_line(n, element, reaction=0.0):
+def on_line(n, element, reaction=0.0, mass="consistent"):
     """Five modes, sixteen sensors, and sigma_min in closed form."""
     k, cells = 5, 16
     mesh = MeshLine(np.linspace(0.0, 1.0, n + 1))
     basis = Basis(mesh, element())
     sensors = fc.RegionSensors(basis, between(mesh.p[0, mesh.t].mean(axis=0), equal(cells)))
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, reaction=reaction)
+    problem = fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, k), sensors=sensors, reaction=reaction, mass=mass
+    )
     waves = np.pi * np.arange(1, k + 1)
     columns = [np.sqrt(2.0) * averages(w, equal(cells)) / (w**2 + reaction) for w in waves]
     return problem, np.linalg.svd(np.column_stack(columns), compute_uv=False)[-1]
@@ -121,6 +124,26 @@ def test_sine_modes_on_the_interval(element, order, cap, reaction):
         assert max(gaps.values()) <= 1e-8
     else:
         assert abs(rate(gaps, 32, 64, 128) - order) <= 0.2
+
+
+def test_states_that_are_no_galerkin_solutions():
+    # A lumped load makes other states; the adjoint ones are exact on P2 and tell what is missing.
+    for n in (16, 32):
+        problem, exact = on_line(n, ElementLineP2, mass="lumped")
+        assert abs(fc.stability(problem).sigma_min / exact - 1.0) > 1e-6
+        found = fc.stability(problem, guarantee="continuous")
+        assert (1.0 - 1e-8) * exact <= found.sigma_min <= exact
+
+
+@pytest.mark.parametrize(("element", "reaction"), [(ElementLineP1, 0.0), (ElementLineP1, 40.0), (ElementLineP2, 40.0)])
+def test_every_entry_of_the_forward_matrix(element, reaction):
+    """``|F_ij - (F_h)_ij| <= eta*_i eta_j``, and some of them by no more than a factor of ten."""
+    edges, waves = equal(16), np.pi * np.arange(1, 6)
+    F = np.column_stack([np.sqrt(2.0) * averages(w, edges) / (w**2 + reaction) for w in waves])
+    for n in (16, 32, 64):
+        gap = continuous_gap(on_line(n, element, reaction)[0], None)
+        ratio = np.abs(gap.forward - F) / np.outer(gap.rows, gap.columns)
+        assert 0.1 <= ratio.max() <= 1.0
 
 
 def subdivided(edges, counts):

@@ -12,6 +12,7 @@ from femcert.problem.insert import cut_at_sensors
 from femcert.problem.lagrange import constant_basis
 from femcert.residual.interval import line_bound
 from femcert.residual.workspace import Workspace
+from femcert.stability.continuous import continuous_gap
 
 AT_NODES = np.arange(1, 8) / 8.0
 BETWEEN = np.array([0.07, 0.21, 0.333, 0.48, 0.61, 0.777, 0.93])
@@ -91,6 +92,20 @@ def test_no_false_claims():
     assert optimistic >= 5
     assert len(ratios) >= 20
     assert np.median(ratios) >= 0.9
+
+
+@pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
+def test_functions_of_the_mesh_stay_the_same(element):
+    # The sources 1 and x, with states x (1 - x) / 2 and (x - x³) / 6, on a mesh that the sensors cut.
+    basis = uniform(7, element)
+    space = fc.FunctionSpace(basis, [lambda x: 1.0 + 0.0 * x[0], lambda x: x[0]])
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, BETWEEN))
+    x = BETWEEN
+    F = np.column_stack([0.5 * x * (1.0 - x), (x - x**3) / 6.0])
+    gram = np.array([[1.0, 1.0 / 2.0], [1.0 / 2.0, 1.0 / 3.0]])
+    exact = least(np.linalg.solve(np.linalg.cholesky(gram), F.T).T)
+    found = fc.stability(problem, guarantee="continuous")
+    assert (1.0 - 1e-8) * exact <= found.sigma_min <= exact
 
 
 def green(x, y, root):
@@ -192,6 +207,12 @@ def test_points_next_to_a_node(away):
     exact = least(exact_forward(points, reaction=5.0))
     found = fc.stability(sines(uniform(16, ElementLineP2), points, reaction=5.0), guarantee="continuous")
     assert exact * (1.0 - 1e-3) <= found.sigma_min <= exact
+
+
+def test_points_that_are_taken_for_a_node():
+    # Without reaction the adjoint state of a point d away from a node has the energy error d^1/2 in the space.
+    gap = continuous_gap(sines(uniform(16, ElementLineP1), AT_NODES + 1e-12), None)
+    np.testing.assert_allclose(gap.rows, 1e-6, rtol=1e-3)
 
 
 def test_points_next_to_each_other():
