@@ -1,7 +1,8 @@
 """Rules that turn residuals and stability into a radius around a candidate that contains the truth."""
 
-from .certificate import Certificate, certify
-from .rules import OperationalRadius, ResidualRadius, Rule
+from .certificate import Certificate
+from .rule import Rule, certify
+from .rules import OperationalRadius, ResidualRadius
 from .stochastic import StochasticRadius, hoeffding
 from .stopping import StoppingRule
 

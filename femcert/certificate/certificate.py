@@ -6,18 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
-from ..problem.base import Problem
-from ..problem.candidate import Candidate
-from ..problem.checks import Array, number
-from ..problem.data import Data
-from ..problem.linear import LinearProblem
-from ..residual import Residuals, evaluate
-from ..stability import Stability, stability
-from .rules import Rule
+from ..errors import UncertifiedError
+from ..problem.checks import number
+from ..residual import Residuals
+from ..stability import Stability
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,8 @@ class Certificate:
     stability
         The stability constant used.
     scope
-        What the radius speaks of: ``"discrete"`` (a truth of the discretized problem) or ``"estimate"`` (no claim).
+        What the radius speaks of: ``"continuous"`` (a truth of the equation itself), ``"discrete"`` (of the discretized
+        problem) or ``"estimate"`` (no claim).
     noise_level
         The paper's delta.
     name
@@ -96,95 +90,3 @@ class Certificate:
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),
         )
-
-
-def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
-    """Evaluate `rule` for one candidate.
-
-    The radius of a nonlinear problem is an estimate: with the constant of the linearization at the candidate, the same
-    formula for all candidates. `stability(problem, at=candidate.parameter, data=data)` says on which ball around it a
-    constant is proven; that the truth lies in that ball is not shown by the data.
-
-    Raises
-    ------
-    InputError
-        The candidate does not belong to the problem, or the class has more coordinates than observations.
-    UncertifiedError
-        The stability constant is infinite, or the rule needs a residual that the candidate does not have.
-    """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
-    if not isinstance(rule, Rule):
-        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    rule = rule.resolved(problem, problem.check_data(data))
-    residuals = evaluate(problem, data, candidate, pde_norm=rule.pde_norm, norm=rule.norm)
-    # A constant that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
-    at = None if problem.linear else candidate.parameter
-    constant = rule.stability or stability(problem, at=at, data=data, validate=False)
-    pde = rule.physics(problem, candidate, residuals)
-    total = rule.total(residuals, pde)
-    radius = rule.radius(total, data, constant)
-    proven, allowance = _proven_radius(problem, data, candidate, None if rule.stability is not None else constant)
-    q, norm = candidate.parameter, problem.parameters.norm
-    # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
-    covered = proven <= radius * (1.0 + 1e-8) + problem.rounding * norm(q)
-    value = max(radius, proven + allowance) if covered else radius
-    if not np.isfinite(value):
-        raise UncertifiedError(f"the radius of {candidate.name!r} is {value}")
-    return Certificate(
-        radius=Bound(value, "upper" if covered else "estimate", type(rule).__name__),
-        residuals=Residuals(**{**dict(residuals.items()), "pde": pde}, reported=residuals.reported),
-        total=total,
-        stability=constant,
-        scope="discrete" if covered else "estimate",
-        noise_level=data.noise_level,
-        name=candidate.name,
-        _distance=lambda truth: norm(problem.check_parameter(truth) - q),
-    )
-
-
-def _proven_radius(
-    problem: Problem, data: Data, candidate: Candidate, constant: Stability | None
-) -> tuple[float, float]:
-    """``C (‖F c + y0 - y‖_Y + delta) + ‖q - B c‖_Q`` with ``B c = Pi q``: contains every discrete truth of the class.
-
-    It needs no state, so it is the yardstick for radii that use one; infinite where no proof is known. A constant that
-    came from elsewhere proves nothing: C is then computed here, for these sensors and this covariance. The second
-    number is what rounding may add to the first. For a nonlinear problem there is none: the truth may lie outside of
-    the ball on which a constant is validated.
-    """
-    if not isinstance(problem, LinearProblem):
-        return np.inf, 0.0
-    try:
-        constant = stability(problem, data=data) if constant is None else constant
-    except (InputError, UncertifiedError):
-        return np.inf, 0.0
-    if constant.levels is not None:
-        return _proven_on_ball(problem, data, candidate, constant)
-    c, remainder = problem.parameters.project(candidate.parameter)
-    response: Array = problem.forward_matrix() @ c
-    size = data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
-    misfit = data.norm(response + problem.offset - data.values)
-    C = constant.constant.value
-    proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
-    return proven, C * problem.rounding * size + problem.rounding * problem.parameters.norm(candidate.parameter)
-
-
-def _proven_on_ball(
-    problem: LinearProblem, data: Data, candidate: Candidate, constant: Stability
-) -> tuple[float, float]:
-    """``omega(‖H S q' - y‖_Y + delta) + ‖q - q'‖_Q`` with q' the candidate, projected and shrunk into the ball."""
-    space = problem.parameters
-    if constant.moduli is None or space.ball is None:
-        return np.inf, 0.0
-    c, _ = space.project(candidate.parameter)
-    q = space.field(c)
-    size = float(np.sqrt(max(q @ (space.form(space.ball.norm) @ q), 0.0)))
-    inside = q * min(1.0, space.ball.radius / size if size > 0.0 else 1.0)
-    predicted = problem.predict(problem.solve(inside), inside)
-    rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
-    eps = data.norm(predicted - data.values) + data.noise_level + rounding
-    if not eps > 0.0:
-        return np.inf, 0.0
-    distance = space.norm(candidate.parameter - inside)
-    return constant.modulus(eps).value + distance, problem.rounding * space.norm(candidate.parameter)

@@ -19,7 +19,7 @@ from ..problem.lagrange import degree
 from ..problem.locate import interpolation_matrix
 from ..residual import Residuals
 from ..residual.strong import strong_field
-from .rules import Rule
+from .rules import WeightedRule
 
 # Largest sum of |basis functions| on the reference element: sup |f| <= factor * max |nodal values|.
 _LEBESGUE = {("line", 2): 1.25, ("tri", 2): 5.0 / 3.0, ("quad", 2): 1.25**2}
@@ -50,7 +50,7 @@ def check_zeta(zeta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticRadius(Rule):
+class StochasticRadius(WeightedRule):
     """The paper's R_stoch: R_delta with the physics residual replaced by its high-probability upper value.
 
     The strong residual of the frozen candidate (its L2 representative, a finite-element function) is sampled at

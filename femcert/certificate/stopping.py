@@ -10,7 +10,7 @@ from ..problem.candidate import Candidate
 from ..problem.checks import number
 from ..problem.data import Data
 from ..residual import evaluate
-from .rules import Rule
+from .rules import WeightedRule
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,18 @@ class StoppingRule:
 
     problem: Problem
     data: Data
-    rule: Rule
+    rule: WeightedRule
     tolerance: float
 
     def __post_init__(self) -> None:
         number(self.tolerance, "tolerance", least=0.0)
-        if not isinstance(self.rule, Rule):
+        if not isinstance(self.rule, WeightedRule):
             raise InputError(f"rule is a {type(self.rule).__name__}; expected a rule such as OperationalRadius(...)")
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""
         rule = self.rule.resolved(self.problem, self.data)
-        options = {"pde_norm": rule.pde_norm, "norm": rule.norm}
-        residuals = evaluate(self.problem, self.data, candidate, **options)
-        pde = rule.physics(self.problem, candidate, residuals)
+        inside, _ = rule.split(self.problem, candidate)
+        residuals = evaluate(self.problem, self.data, inside, pde_norm=rule.pde_norm, norm=rule.norm)
+        pde = rule.physics(self.problem, inside, residuals)
         return bool(rule.total(residuals, pde) <= self.tolerance)

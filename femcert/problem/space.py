@@ -146,20 +146,17 @@ class ParameterSpace:
             return (M + K) @ diags(1.0 / lumped.diagonal()) @ (M + K)
         return K if norm == "h1-seminorm" else M + K
 
-    def distance(self, field: Any) -> float:
-        """An upper bound of the distance in Q from `field` to the class (the ball included).
-
-        ``‖q - Pi q‖``, plus what shrinking ``Pi q`` into the ball moves it by.
-        """
-        c, remainder = self.project(field)
-        outside = self.norm(remainder)
+    def nearest(self, field: Any) -> Array:
+        """A field of the class near `field`: its projection, shrunk into the ball where there is one."""
+        inside = self.field(self.project(field)[0])
         if self.ball is None:
-            return outside
-        inside = self.field(c)
+            return inside
         size = float(np.sqrt(max(inside @ (self.form(self.ball.norm) @ inside), 0.0)))
-        if size <= self.ball.radius:
-            return outside
-        return outside + (1.0 - self.ball.radius / size) * self.norm(inside)
+        return inside * min(1.0, self.ball.radius / size) if size > 0.0 else inside
+
+    def distance(self, field: Any) -> float:
+        """An upper bound of the distance in Q from `field` to the class (the ball included)."""
+        return self.norm(field - self.nearest(field))
 
 
 def check_space(parameters: Any) -> ParameterSpace:

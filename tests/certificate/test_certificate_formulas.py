@@ -42,7 +42,7 @@ def test_the_radius_by_hand(rule, weights, covariance):
     problem = line()
     data = fc.Data(np.random.default_rng(1).standard_normal(9), 0.375, covariance)
     candidate = arbitrary(problem)
-    found = fc.certify(problem, data, candidate, rule)
+    found = fc.certify(problem, data, candidate, dataclasses.replace(rule, covered=False))
     parts = evaluate(problem, data, candidate)
     a_pde, a_bc, a_opt = weights
     eta = parts.data.value + a_pde * parts.pde.value + a_bc * parts.bc.value + a_opt * 0.125
@@ -71,11 +71,40 @@ def test_the_radius_by_hand(rule, weights, covariance):
     assert (found.radius.side, found.scope) == (("upper", "discrete") if covered else ("estimate", "estimate"))
 
 
+@pytest.mark.parametrize(("rule", "weights"), RULES)
+def test_the_covered_radius_by_hand(rule, weights):
+    # Residuals are those of the projected parameter, and its distance from the class is added.
+    problem = line()
+    data = fc.Data(np.random.default_rng(1).standard_normal(9), 0.375)
+    candidate = arbitrary(problem)
+    c, remainder = problem.parameters.project(candidate.parameter)
+    inside = fc.Candidate(candidate.state, problem.parameters.field(c), candidate.optimality)
+    assert rule.covered
+    found = fc.certify(problem, data, candidate, rule)
+    within = fc.certify(problem, data, inside, dataclasses.replace(rule, covered=False))
+    outside = problem.parameters.norm(remainder)
+    assert outside > 0.1
+    assert found.total == pytest.approx(within.total, rel=1e-12)
+    radius = fc.stability(problem).radius(within.total + 0.375) + outside
+    proven = fc.stability(problem).radius(data.norm(problem.forward_matrix() @ c - data.values) + 0.375) + outside
+    covered = proven <= radius
+    assert found.radius.value == pytest.approx(radius, rel=1e-8)
+    assert found.radius.side == ("upper" if covered else "estimate")
+    assert found.residuals.admissibility.value == pytest.approx(outside)
+    # In the class there is nothing to add.
+    assert fc.certify(problem, data, inside, rule).radius.value == pytest.approx(within.radius.value, rel=1e-12)
+
+
+def test_covered_is_true_or_false():
+    with pytest.raises(fc.InputError, match="covered"):
+        fc.ResidualRadius(covered="yes")
+
+
 def test_an_exponent_below_one():
     problem = line()
     given = dataclasses.replace(fc.stability(problem), exponent=0.5, constant=fc.Bound(7.0, "upper", "by hand"))
     data = fc.Data(np.zeros(9), 0.25)
-    found = fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius(stability=given))
+    found = fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius(stability=given, covered=False))
     assert found.radius.value == pytest.approx(7.0 * np.sqrt(found.total + 0.25), rel=1e-14)
     assert found.stability is given
 

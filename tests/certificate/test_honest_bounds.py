@@ -289,11 +289,14 @@ def test_the_paper_s_hallucination_gets_no_bound():
     x = problem.basis.doflocs[0]
     q = truth + 5.0 * np.sin(20 * np.pi * x)
     candidate = fc.Candidate(problem.solve(truth), q)
-    certificate = fc.certify(problem, data, candidate, fc.OperationalRadius(pde=0.0))
+    certificate = fc.certify(problem, data, candidate, fc.OperationalRadius(pde=0.0, covered=False))
     assert certificate.error(truth) > 1.0
     assert certificate.radius.value < 0.01
     assert (certificate.radius.side, certificate.scope) == ("estimate", "estimate")
     assert certificate.residuals.admissibility.value == pytest.approx(certificate.error(truth), rel=1e-6)
+    # What lies outside of the class, counted as what it may be wrong by, makes it a bound.
+    covered = fc.certify(problem, data, candidate, fc.OperationalRadius(pde=0.0))
+    assert (covered.radius.side, covered.contains(truth)) == ("upper", True)
 
 
 def test_nonlinear_radii_are_estimates():

@@ -72,7 +72,9 @@ def test_an_estimate_that_beats_a_bound_is_called_one(problem, data, truth):
     found = select(problem, data, fc.Tikhonov(weight=1e-9))
     assert found.accepted
     assert "estimate" not in found.reason
-    found = select(problem, data, fc.Candidate(problem.solve(truth), wiggle, 0.0), rule=fc.OperationalRadius(pde=0.0))
+    learned = fc.Candidate(problem.solve(truth), wiggle, 0.0)
+    assert not select(problem, data, learned, rule=fc.OperationalRadius(pde=0.0)).accepted
+    found = select(problem, data, learned, rule=fc.OperationalRadius(pde=0.0, covered=False))
     assert found.accepted
     assert found.learned.radius.side == "estimate"
     assert not found.learned.contains(truth)

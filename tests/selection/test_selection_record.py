@@ -139,7 +139,8 @@ def test_what_the_record_holds(tmp_path):
     assert record["seeds"] == {"rule": 11}
     assert record["rule"] == {
         "name": "StochasticRadius", "weights": {"pde": 1.0, "bc": 1.0, "optimality": 0.0}, "stability": "computed",
-        "pde_norm": "rms", "norm": "energy", "points": 40, "zeta": 0.1, "seed": 11, "bound": "hoeffding",
+        "pde_norm": "rms", "norm": "energy", "covered": True,
+        "points": 40, "zeta": 0.1, "seed": 11, "bound": "hoeffding",
     }  # fmt: skip
     assert record["tolerance"] == 0.0
     assert isinstance(record["accepted"], bool)

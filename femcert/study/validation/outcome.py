@@ -47,7 +47,10 @@ class Scenario:
     @property
     def rule(self) -> OperationalRadius:
         """The paper's operational radius with the weights of its table; the boundary residual counts fully."""
-        return OperationalRadius(pde=self.setup.pde, bc=1.0, optimality=self.setup.optimality, stability=self.stability)
+        setup = self.setup
+        return OperationalRadius(
+            pde=setup.pde, bc=1.0, optimality=setup.optimality, stability=self.stability, covered=False
+        )
 
     @property
     def true_field(self) -> Array:

@@ -1,0 +1,65 @@
+"""What every certification rule has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InputError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.data import Data
+from ..stability import Stability
+from .certificate import Certificate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(ABC):
+    """A certification rule: fixed before any candidate is seen, the same for all of them.
+
+    Parameters
+    ----------
+    stability
+        A stability constant computed beforehand, used for every candidate. Default: that of the problem, for a
+        nonlinear one that of the linearization at the candidate.
+    """
+
+    stability: Stability | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.stability is not None and not isinstance(self.stability, Stability):
+            raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
+
+    def resolved(self, problem: Problem, data: Data) -> Rule:
+        """The rule with everything computed that is the same for all candidates."""
+        return self
+
+    @abstractmethod
+    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
+        """The certificate of one candidate, by a resolved rule."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, for the record."""
+        return {"name": type(self).__name__, "stability": "given" if self.stability is not None else "computed"}
+
+
+def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
+    """Evaluate `rule` for one candidate.
+
+    The radius of a nonlinear problem is an estimate: with the constant of the linearization at the candidate, the same
+    formula for all candidates. `stability(problem, at=candidate.parameter, data=data)` says on which ball around it a
+    constant is proven; that the truth lies in that ball is not shown by the data.
+
+    Raises
+    ------
+    InputError
+        The candidate does not belong to the problem, or the class has more coordinates than observations.
+    UncertifiedError
+        The stability constant is infinite, or the rule needs a residual that the candidate does not have.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+    return rule.resolved(problem, problem.check_data(data)).certify(problem, data, candidate)
