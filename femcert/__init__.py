@@ -16,7 +16,7 @@ from .certificate import (
     StoppingRule,
     certify,
 )
-from .errors import FemcertError, InputError, SolveError, UncertifiedError
+from .errors import FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
 from .problem import (
     AverageSensors,
     BoundarySensors,
@@ -78,6 +78,7 @@ __all__ = [
     "FunctionSpace",
     "GaussNewton",
     "HeatInitial",
+    "InconsistentError",
     "InputError",
     "LinearProblem",
     "MatrixSensors",

@@ -15,3 +15,17 @@ class SolveError(FemcertError):
 
 class UncertifiedError(FemcertError):
     """An ingredient of a certificate is missing; no number is given in its place."""
+
+
+class InconsistentError(UncertifiedError):
+    """The evidence contradicts itself: no parameter of the class explains the data within the noise level.
+
+    Attributes
+    ----------
+    level
+        The smallest noise level at which some parameter of the class explains the data, from below.
+    """
+
+    def __init__(self, message: str, level: float) -> None:
+        super().__init__(message)
+        self.level = level

@@ -1,0 +1,195 @@
+"""All parameters that agree with the data: how far they are from a candidate, and how far they reach.
+
+Dense and without problem objects: coordinates that are orthonormal in Q, whitened data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InconsistentError, InputError, UncertifiedError
+from ..problem.checks import Array, frozen, number, real_array, real_vector
+from .ellipsoid import EPS, farthest, support
+
+
+@dataclass(frozen=True)
+class Fit:
+    """``‖A x - y‖² = ‖S V'(x - centre)‖² + ‖y_perp‖²``, with leading axes for many of them.
+
+    Attributes
+    ----------
+    singular, right
+        S, ``(..., k)``, and V, ``(..., k, k)``.
+    centre
+        The least squares solution, ``(..., k)``.
+    slack
+        ``(delta² - ‖y_perp‖²)^(1/2)`` with the allowance for rounding in delta, ``(...)``.
+    least
+        ``‖y_perp‖`` without that allowance, ``(...)``: below this noise level no x is consistent.
+    """
+
+    singular: Array
+    right: Array
+    centre: Array
+    slack: Array
+    least: Array
+
+    def farthest(self, points: Array) -> tuple[Array, Array]:
+        """See `ConsistentSet.farthest`; points and sets broadcast."""
+        offset = points - self.centre
+        value, z = farthest(self.singular, _times(offset, self.right), self.slack)
+        away = np.linalg.norm(self.centre, axis=-1) + np.linalg.norm(points, axis=-1)
+        return value + _relative(*self.right.shape[-2:]) * away, self.centre + _back(z, self.right)
+
+    def support(self, directions: Array) -> tuple[Array, Array]:
+        """See `ConsistentSet.support`; directions and sets broadcast."""
+        value, z = support(self.singular, _times(directions, self.right), self.slack)
+        middle = np.sum(directions * self.centre, axis=-1)
+        error = np.linalg.norm(directions, axis=-1) * np.linalg.norm(self.centre, axis=-1)
+        return middle + value + _relative(*self.right.shape[-2:]) * error, self.centre + _back(z, self.right)
+
+
+def fit(matrix: Array, values: Array, level: Array | float, *, rounding: float = 0.0) -> Fit:
+    """The ellipsoids ``‖A x - y‖ <= delta`` of many matrices (one SVD each), many data or many levels; all broadcast.
+
+    The true matrix is within ``eps ‖A‖`` of the given one, `rounding` and that of the SVD added up. So its consistent
+    parameters fulfil ``‖A x - y‖ <= delta'`` with ``delta' = delta + eps (‖y‖ + ‖A‖ ‖x‖)``, where
+    ``‖x‖ <= ‖centre‖ + delta' / s_min``. For a matrix that is rank deficient to rounding, or has more columns than
+    rows, slack is infinite.
+    """
+    m, k = matrix.shape[-2:]
+    U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
+    right = np.swapaxes(Vt, -1, -2)
+    largest, smallest = (s[..., 0], s[..., -1]) if s.shape[-1] else (np.zeros(s.shape[:-1]), np.zeros(s.shape[:-1]))
+    eps = rounding + _relative(m, k)
+    clear = (smallest > eps * largest) & (m >= k)
+    eta = _times(values, U)
+    known = s > eps * largest[..., None]
+    centre = _back(np.where(known, eta, 0.0) / np.where(known, s, 1.0), right)
+    perp = np.linalg.norm(values - _back(eta, U), axis=-1)
+    size = np.linalg.norm(values, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        allowance = eps * (size + largest * np.linalg.norm(centre, axis=-1))
+        outer = (level + allowance) / (1.0 - eps * largest / smallest)
+        # Once more, with the parameters that lie in the set of this level instead of all within delta' / s_min.
+        least = np.maximum(perp - allowance, 0.0)
+        outer = np.minimum(outer, level + allowance + eps * largest * _leg(outer, least) / smallest)
+        slack = _leg(outer, least)
+    return Fit(s, right, centre, np.where(clear, slack, np.inf), least)
+
+
+class ConsistentSet:
+    """``E = { x : ‖A x - y‖ <= delta }``, with a ball also ``x' L x <= rho²``.
+
+    Parameters
+    ----------
+    matrix
+        A, ``(m, k)``: the whitened forward matrix in coordinates that are orthonormal in Q.
+    values
+        y, ``(m,)``: whitened data, without the offset of the problem.
+    level
+        The noise level delta.
+    form, radius
+        L, ``(k, k)``, symmetric and not negative, and rho; both or none of them.
+    rounding
+        Relative error of A and of the solves behind it. The set is enlarged by it, so that it contains all consistent
+        parameters of the exact matrix, also with ``delta = 0``.
+
+    Attributes
+    ----------
+    centre
+        A point of the set: the least squares solution, on the ball if there is one.
+    consistent_level
+        The smallest noise level at which the set is not empty, from below.
+
+    Raises
+    ------
+    InconsistentError
+        The set is empty.
+    UncertifiedError
+        The set is not bounded: A is rank deficient to rounding, also together with L.
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        values: Any,
+        level: float,
+        *,
+        form: Any = None,
+        radius: float | None = None,
+        rounding: float = 0.0,
+    ) -> None:
+        A = real_array(matrix, "matrix")
+        if A.ndim != 2 or 0 in A.shape:
+            raise InputError(f"matrix has shape {A.shape}; expected (m, k) with m and k at least 1")
+        y = real_vector(values, len(A), "values")
+        self.level = number(level, "level", least=0.0)
+        self.dimension = A.shape[1]
+        rounding = number(rounding, "rounding", least=0.0)
+        if (form is None) != (radius is None):
+            raise InputError("a ball needs both form and radius; only one of them came")
+        self._fit = fit(A, y, self.level, rounding=rounding)
+        self.consistent_level = float(self._fit.least)
+        self._check_level()
+        self.bounded_by_data = bool(np.isfinite(self._fit.slack))
+        if not self.bounded_by_data:
+            s = self._fit.singular
+            raise UncertifiedError(
+                f"the data do not determine the {self.dimension} coordinates of the class ({len(A)} observations, "
+                f"singular values from {s[-1]:.2g} to {s[0]:.2g}), so the consistent set is not bounded; take a "
+                "smaller class or a ball"
+            )
+        self.centre = frozen(self._fit.centre)
+
+    def farthest(self, points: Any) -> tuple[Array, Array]:
+        """Upper bounds of ``max { ‖x - p‖ : x in E }`` for the rows p of an ``(n, k)`` array.
+
+        Returns
+        -------
+        upper, witnesses
+            ``(n,)``, and ``(n, k)``: points of E, to rounding. Without a ball they are the maximizers; with one their
+            distance is a lower bound.
+        """
+        return self._fit.farthest(self._rows(points, "points"))
+
+    def support(self, directions: Any) -> tuple[Array, Array]:
+        """Upper bounds of ``max { d . x : x in E }`` for the rows d of an ``(n, k)`` array, and points of E."""
+        return self._fit.support(self._rows(directions, "directions"))
+
+    def _rows(self, values: Any, name: str) -> Array:
+        rows = real_array(values, name)
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise InputError(f"{name} has shape {rows.shape}; expected (n, {self.dimension})")
+        return rows
+
+    def _check_level(self) -> None:
+        if self.level < self.consistent_level:
+            raise InconsistentError(
+                f"no parameter of the class explains the data within the noise level {self.level:.4g}; the smallest "
+                f"consistent one is {self.consistent_level:.4g}: model error, wrong noise level or wrong class",
+                self.consistent_level,
+            )
+
+
+def _leg(long: Array, short: Array) -> Array:
+    """``(long² - short²)^(1/2)``, zero if that is negative."""
+    return np.asarray(np.sqrt(np.maximum(long - short, 0.0)) * np.sqrt(long + short))
+
+
+def _relative(rows: int, columns: int) -> float:
+    """Relative error of an SVD and of the products around it."""
+    return float(16.0 * np.sqrt(rows * columns) * EPS)
+
+
+def _times(rows: Array, matrix: Array) -> Array:
+    """``row @ matrix`` for the last axis of `rows` and the last two of `matrix`, leading axes broadcast."""
+    return rows @ matrix if matrix.ndim == 2 else np.asarray((rows[..., None, :] @ matrix)[..., 0, :])
+
+
+def _back(rows: Array, matrix: Array) -> Array:
+    """``matrix @ row``, likewise."""
+    return _times(rows, np.swapaxes(matrix, -1, -2))
