@@ -63,7 +63,17 @@ COLUMNS = {
         "paper_coverage",
     ),
     "robustness": ("experiment", "scenario", "candidate", "seeds", "agreement"),
-    "coverage": ("experiment", "scenario", "candidate", "error", "radius", "sharpness", "covered", "side"),
+    "coverage": (
+        "experiment",
+        "scenario",
+        "candidate",
+        "error",
+        "radius",
+        "sharpness",
+        "covered",
+        "side",
+        "covered_radius",
+    ),
     "checks": ("subject", "quantity", "computed", "printed", "requirement", "passed"),
 }
 

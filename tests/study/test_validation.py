@@ -19,7 +19,7 @@ def rows_by_key(rows, *keys):
 def test_all_checks_pass(result):
     assert [str(check) for check in result.failures] == []
     assert result.passed
-    assert len(result.checks) == 105
+    assert len(result.checks) == 108
     assert result.experiments == EXPERIMENTS
 
 
@@ -78,6 +78,10 @@ def test_coverage_says_plainly_which_radii_miss_the_truth(result):
         assert row["covered"] == (row["sharpness"] >= 1.0)
         # What is called an upper bound must be one.
         assert row["covered"] or row["side"] == "estimate"
+        # With what lies outside of the class counted, none is missed; in the class nothing changes.
+        assert row["covered_radius"] >= row["error"]
+        if row["candidate"] != "hallucinated high freq.":
+            assert row["covered_radius"] == pytest.approx(row["radius"], rel=1e-9)
 
 
 def test_stochastic_constants_and_sweep(result):

@@ -42,6 +42,7 @@ def all_checks(result: Validation) -> tuple[Check, ...]:
         *_radii(result),
         *_errors(result),
         *_hallucinated_parts(result),
+        *_covered(result),
         *_stochastic(result),
     )
 
@@ -149,6 +150,23 @@ def _hallucinated_parts(result: Validation) -> list[Check]:
 def _part(whole: float, rest: float) -> float:
     square = whole**2 - rest**2
     return math.sqrt(square) if square >= 0.0 else math.nan
+
+
+def _covered(result: Validation) -> list[Check]:
+    """Structure outside of the class: the paper's radius misses it, the covered one must not."""
+    words = "at least the true error"
+    return [
+        Check(
+            _subject(row),
+            "radius with the part outside of the class",
+            f"{row['covered_radius']:.4g} for the error {row['error']:.4g}",
+            "none",
+            words,
+            row["covered_radius"] >= row["error"],
+        )
+        for row in result.coverage_rows()
+        if row["candidate"] == HALLUCINATED
+    ]
 
 
 def _stochastic(result: Validation) -> list[Check]:

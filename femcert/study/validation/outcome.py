@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ...certificate import Certificate, OperationalRadius
+from ...certificate import Certificate, OperationalRadius, certify
 from ...problem.base import Problem
 from ...problem.candidate import Candidate
 from ...problem.checks import Array
@@ -97,6 +98,13 @@ class Outcome:
     data: Data
     baseline: Candidate
     verdicts: tuple[Verdict, ...]
+
+    @cached_property
+    def covered(self) -> dict[str, Certificate]:
+        """The certificates with the paper's rule, but with structure outside of the class counted."""
+        rule = replace(self.scenario.rule, covered=True)
+        candidates = {"baseline": self.baseline, **{v.candidate.name: v.candidate for v in self.verdicts}}
+        return {name: certify(self.scenario.problem, self.data, c, rule) for name, c in candidates.items()}
 
     def certificates(self) -> list[tuple[str, Certificate]]:
         """Name and certificate of the baseline and of every learned candidate."""

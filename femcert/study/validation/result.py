@@ -168,7 +168,10 @@ class Validation:
         return rows
 
     def coverage_rows(self) -> list[Row]:
-        """Hindsight: for every reconstruction whether its radius contains the truth, and how sharp it is."""
+        """Hindsight: for every reconstruction whether its radius contains the truth, and how sharp it is.
+
+        Beside the paper's radius stands the one that counts structure outside of the class.
+        """
         rows = []
         for outcome in self.outcomes:
             truth = outcome.scenario.true_field
@@ -183,6 +186,7 @@ class Validation:
                         "sharpness": certificate.sharpness(truth),
                         "covered": certificate.contains(truth),
                         "side": certificate.radius.side,
+                        "covered_radius": outcome.covered[name].radius.value,
                     }
                 )
         return rows
