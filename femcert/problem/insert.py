@@ -25,7 +25,7 @@ NEAR = 1e-10
 def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
     """The problem on a line with a vertex at (or within rounding of) every point sensor.
 
-    Its parameters are the same finite-element functions, its boundary conditions homogeneous, its mass consistent.
+    Its parameters are the same finite-element functions, its boundary conditions the same, its mass consistent.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
         sensors=PointSensors(state, problem.sensors.points),
         conductivity=_on_pieces(equation.conductivity, mesh, parents),
         reaction=_on_pieces(equation.reaction, mesh, parents),
-        dirichlet={part.name: 0.0 for part in essential},
-        robin={part.name: (part.coefficient, 0.0) for part in natural},
+        dirichlet={part.name: part.value for part in essential},
+        robin={part.name: (part.coefficient, part.value) for part in natural},
     )
 
 

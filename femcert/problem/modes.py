@@ -44,6 +44,11 @@ class _ProductSpace(ParameterSpace):
         return self._scales[:, None] * self._modes(x)
 
     @property
+    def amplitudes(self) -> Array:
+        """The largest values of the functions."""
+        return np.abs(self._scales)
+
+    @property
     def steepness(self) -> float:
         """The largest wave number: the n-th derivatives are at most its n-th power times the function's amplitude."""
         return float(np.sqrt(np.sum((np.pi * self.frequencies / (self._high - self._low)[:, None]) ** 2, axis=0)).max())

@@ -15,6 +15,8 @@ from .norms import StateNorm, state_norm
 
 # A value that differs this much, relative to the largest, from its limit at the end of an edge is not continuous.
 JUMP = 1e-9
+# Relative to the largest, what rounding may leave between a Dirichlet value and the trace of a state.
+ATTAINED = 1e-13
 
 
 def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", parameter: Any = None) -> Bound:
@@ -65,6 +67,23 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     total = (resolved + unresolved) * (1.0 + ROUNDING) + rounding
     source = "; ".join([f"lifting of the boundary defect in the {space.name}", *doubts])
     return Bound(total, "estimate" if doubts else "upper", source)
+
+
+def refuse_unresolved(problem: Problem) -> None:
+    """Raise an `UncertifiedError` unless traces of finite-element states attain the Dirichlet values, to rounding."""
+    if problem.basis.mesh.dim() == 1:
+        return
+    for part in problem.boundary.dirichlet:
+        if not callable(part.value):
+            continue
+        edges = Edges(problem.basis, part.facets)
+        g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
+        off = float(np.abs(g - edges.trace(problem.boundary.values)[0]).max())
+        if not off <= ATTAINED * float(np.abs(g).max()):
+            raise UncertifiedError(
+                f"no finite-element state attains the Dirichlet value on {part.name!r}: the nearest is {off:.2g} off; "
+                "expected a polynomial of the degree of the elements along the edges"
+            )
 
 
 def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:

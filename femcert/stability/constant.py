@@ -58,6 +58,8 @@ class Stability:
         Of a nonlinear problem: the ball on which `constant` is proven; None where it is an estimate.
     reason
         Of a nonlinear problem: why the constant is proven on that ball, or why it is an estimate.
+    gap
+        Of a continuous guarantee: the exact forward map as far as it is known; None after loading from a file.
     """
 
     constant: Bound
@@ -72,6 +74,7 @@ class Stability:
     weighing: Callable[[], Weights] | None = field(default=None, repr=False, compare=False)
     validity: Validity | None = None
     reason: str = ""
+    gap: Gap | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def weights(self) -> Weights:
@@ -252,6 +255,7 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
         weighing=partial(certified_weights, problem, data=data),
         validity=validity,
         reason=reason,
+        gap=gap,
     )
 
 

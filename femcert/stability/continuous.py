@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from skfem.mesh import MeshLine1
 
 from ..errors import UncertifiedError
@@ -20,17 +20,30 @@ from ..problem.insert import cut_at_sensors
 from ..problem.lagrange import constant_basis, degree
 from ..problem.linear import dense
 from ..problem.mesh import diameters
-from ..problem.modes import CosineSpace, SineSpace
-from ..problem.sampling import Sampler
 from ..problem.sensors import PointSensors
+from ..residual.boundary import refuse_unresolved
 from ..residual.interval import line_bound
 from ..residual.norms import state_norm
-from ..residual.quadrature import MOST_ORDER
 from ..residual.static import static_bound
 from ..residual.workspace import Workspace
+from .functions import function_class
 
-# Largest Taylor remainder of a mode on an element; the rules are exact to far more than that.
-MOST_REMAINDER = 1e-6
+
+class Prediction(NamedTuple):
+    """Whitened data of the exact solution for a parameter of the class, and how far each of them may be off."""
+
+    values: Array
+    errors: Array
+
+
+class ExactMap(Protocol):
+    """The forward map of the continuous problem, as far as it is known."""
+
+    def predict(self, coefficients: Array) -> Prediction:
+        """Whitened data of the exact solution for the parameter of the class with these coordinates."""
+
+    def distance(self, parameter: Array, coefficients: Array) -> float:
+        """An upper bound of ``‖q - p‖_Q``, q a dof vector and p the parameter with these coordinates."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +56,32 @@ class Gap:
         ``F`` of the mesh in orthonormal coordinates and whitened data, corrected by the residuals on adjoint states.
     columns, rows
         Guaranteed energy errors of the states of the columns, and of the adjoint states of the (whitened) sensors.
+    integrals
+        Bound of what quadrature misses of F.
+    exact
+        The exact map itself, for single parameters.
+    problem, whitening
+        What it belongs to: the problem, and the matrix that whitens its data.
     """
 
     forward: Array
     columns: Array
     rows: Array
+    exact: ExactMap = field(repr=False, compare=False)
+    problem: Problem = field(repr=False, compare=False)
+    whitening: Array = field(repr=False, compare=False)
+    integrals: float = 0.0
 
     @property
     def size(self) -> float:
         """``‖eta*‖ ‖eta‖``, an upper bound of the norm of the difference of the two forward maps."""
-        return float(np.linalg.norm(self.rows) * np.linalg.norm(self.columns))
+        return float(np.linalg.norm(self.rows) * np.linalg.norm(self.columns)) + self.integrals
+
+
+def whitening(problem: Problem, data: Data | None) -> Array:
+    """The matrix ``L^-1`` of ``C = L L'``."""
+    unit = np.eye(problem.observation_count)
+    return unit if data is None else data.whiten(unit)
 
 
 def continuous_gap(problem: Problem, data: Data | None) -> Gap:
@@ -72,88 +101,116 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     """
     if not isinstance(problem, EllipticSource):
         raise UncertifiedError(f"guarantee='continuous' is for EllipticSource, not for a {type(problem).__name__}")
-    space = problem.parameters
-    if isinstance(problem.sensors, PointSensors) and problem.sensors.bounded:
-        # The adjoint state of a point value has a kink there, so that is where a vertex belongs.
-        problem = cut_at_sensors(problem)
-    elif problem.sensors.densities() is None:
-        name = type(problem.sensors).__name__
-        raise UncertifiedError(f"{name} have no known density; a continuous guarantee needs Average- or RegionSensors")
-    bounds = _Bounds(problem)
-    functions = None
-    if isinstance(space, (SineSpace, CosineSpace)) and space.inner == "l2":
-        functions = _Functions(problem, space)
-    R = space.root if functions is None else functions.root
-    B = solve_triangular(R, dense(problem.parameters.matrix).T, trans="T").T
-    states = _solved(problem, np.asarray(problem.load @ B))
-    found = [bounds.of(Field(problem.parameters.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
-    columns = np.array([eta for eta, _ in found])
-    whiten = np.eye(problem.sensors.count) if data is None else data.whiten(np.eye(problem.sensors.count))
-    H = whiten @ dense(problem.sensors.matrix)
-    adjoint = _solved(problem, H.T)
-    rows = np.array([bounds.of_sensor(weights, z) for weights, z in zip(whiten, adjoint.T, strict=True)])
-    forward = H @ states + adjoint[problem.free].T @ np.column_stack([r for _, r in found])
-    if functions is not None:
-        # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
-        seen, missing = functions.left_out(B, adjoint)
-        forward, columns = forward + seen, columns + bounds.friedrichs() * missing
-    return Gap(forward, columns, rows)
+    exact = SourceMap(problem, whitening(problem, data))
+    forward, columns, integrals = exact.matrix()
+    return Gap(forward, columns, exact.rows, exact, problem, exact.whitening, integrals)
 
 
-class _Functions:
-    """A class given by functions, sines or cosines, of which the columns of the space are interpolants."""
+class SourceMap:
+    """From the source of an elliptic equation to whitened data, with the energy errors of adjoint states computed once.
 
-    def __init__(self, problem: EllipticSource, space: SineSpace | CosineSpace) -> None:
-        self.basis, self.columns, self.space = problem.basis, problem.parameters.basis, space
-        self.sampler = Sampler(self.basis.mesh, _order(self.basis.mesh, self.space.steepness))
-        x = self.sampler.x
-        self.values = self.space.functions_at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
-        gram = np.array([[self.sampler.integral(f * g).sum() for g in self.values] for f in self.values])
-        self.root: Array = cholesky(gram)
-
-    def left_out(self, columns: Array, adjoint: Array) -> tuple[Array, Array]:
-        """``(z_i, g_j)`` and ``‖g_j‖`` for ``g_j`` = function - column, in orthonormal coordinates."""
-        mix = solve_triangular(self.root, np.eye(len(self.root)))
-        gaps = [
-            np.tensordot(mix[:, j], self.values, axes=1) - self.sampler.values(self.columns, columns[:, j])
-            for j in range(columns.shape[1])
-        ]
-        states = [self.sampler.values(self.basis, z) for z in adjoint.T]
-        seen = np.array([[self.sampler.integral(z * g).sum() for g in gaps] for z in states])
-        return seen, np.array([np.sqrt(self.sampler.integral(g**2).sum()) for g in gaps])
-
-
-def _order(mesh: Any, steepness: float) -> int:
-    """The order at which the Taylor remainder of the functions on an element is rounding, as far as there are rules.
-
-    Raises
-    ------
-    UncertifiedError
-        The elements are so large for the functions that no rule integrates them.
+    Attributes
+    ----------
+    problem
+        On a line with point sensors, that on the mesh cut at the sensors.
+    adjoint, rows
+        Adjoint states of the whitened sensors (columns), and their energy errors.
     """
-    reach, term = steepness * float(diameters(mesh).max()), 1.0
-    for n in range(1, MOST_ORDER[mesh.t.shape[0]] + 1):
-        term *= reach / n
-        if term < 1e-15:
-            return max(n, 6)
-    if not term <= MOST_REMAINDER:
-        h = diameters(mesh).max() / reach
-        raise UncertifiedError(
-            f"not certified on this mesh, refine: a mode has a wavelength of {2.0 * np.pi / steepness:.2g}, which no "
-            f"quadrature resolves on elements of size {diameters(mesh).max():.2g}; elements of size {h:.2g} would do"
-        )
-    return MOST_ORDER[mesh.t.shape[0]]
+
+    def __init__(self, problem: EllipticSource, whitening: Array) -> None:
+        self.space, self.whitening = problem.parameters, whitening
+        if isinstance(problem.sensors, PointSensors) and problem.sensors.bounded:
+            # The adjoint state of a point value has a kink there, so that is where a vertex belongs.
+            self.problem = cut_at_sensors(problem)
+        elif problem.sensors.densities() is None:
+            name = type(problem.sensors).__name__
+            raise UncertifiedError(
+                f"{name} have no known density; a continuous guarantee needs Average- or RegionSensors"
+            )
+        else:
+            self.problem = problem
+        self.functions = function_class(self.space, self.problem.basis.mesh)
+        cut = self.problem is not problem
+        self.on_mesh = function_class(self.space, problem.basis.mesh) if cut else self.functions
+        self.bounds = _Bounds(self.problem, homogeneous=True)
+        given = [part.value for part in (*problem.boundary.dirichlet, *problem.boundary.natural)]
+        plain = not any(callable(value) or value != 0.0 for value in given)
+        self.conditions = self.bounds if plain else _Bounds(self.problem, homogeneous=False)
+        self.sensors = whitening @ dense(self.problem.sensors.matrix)
+        self.adjoint = _solved(self.problem, self.sensors.T)
+        pairs = zip(whitening, self.adjoint.T, strict=True)
+        self.rows = np.array([self.bounds.of_sensor(weights, z) for weights, z in pairs])
+
+    def matrix(self) -> tuple[Array, Array, float]:
+        """F in orthonormal coordinates, the energy errors of its columns, and what quadrature misses of it."""
+        problem, functions = self.problem, self.functions
+        R = self.space.root if functions is None else functions.root
+        B = solve_triangular(R, dense(problem.parameters.matrix).T, trans="T").T
+        states = _solved(problem, np.asarray(problem.load @ B))
+        found = [self.bounds.of(Field(problem.parameters.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
+        columns = np.array([eta for eta, _ in found])
+        forward = self.sensors @ states + self.adjoint[problem.free].T @ np.column_stack([r for _, r in found])
+        if functions is None:
+            return forward, columns, 0.0
+        # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
+        seen, missing, missed = self._left_out(B, functions.orthonormal)
+        # Quadrature may also have made the functions too small.
+        kept = 1.0 / (1.0 + float(np.linalg.norm(missed)))
+        columns = columns + self.bounds.friedrichs() * (missing + missed)
+        unseen = float(np.linalg.norm(missed) * np.linalg.norm(self._sizes()))
+        return kept * (forward + seen), kept * columns, kept * unseen
+
+    def predict(self, coefficients: Array) -> Prediction:
+        """``H u`` for ``u = S q`` with the conditions of the problem, within ``eta*_i eta`` at sensor i.
+
+        With the residual r of any state w, ``H u = H w + r(z_h) + r(z - z_h)``; w is the discrete state, and eta
+        bounds the dual norm of r.
+        """
+        problem = self.problem
+        refuse_unresolved(problem)
+        q = np.asarray(problem.parameters.matrix @ coefficients)
+        state = problem.solve(q)
+        eta, r = self.conditions.of(Field(problem.parameters.basis, q), state)
+        values = self.sensors @ state + self.adjoint[problem.free].T @ r
+        size = np.abs(self.sensors) @ np.abs(state)
+        errors = problem.rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + 1e-14 * size
+        if self.functions is not None:
+            seen, missing, missed = self._left_out(q[:, None], coefficients[:, None])
+            values = values + seen[:, 0]
+            errors = errors + self._sizes() * missed[0]
+            eta += self.bounds.friedrichs() * float(missing[0] + missed[0])
+        return Prediction(values, errors + self.rows * eta)
+
+    def distance(self, parameter: Array, coefficients: Array) -> float:
+        """``‖q - p‖_Q``, in L2 from the function p where the class is one of functions."""
+        if self.on_mesh is None:
+            return self.space.norm(parameter - self.space.field(coefficients))
+        return self.on_mesh.distance(self.space.basis, parameter, coefficients)
+
+    def _left_out(self, columns: Array, coordinates: Array) -> tuple[Array, Array, Array]:
+        """``(z_i, g_j)``, ``‖g_j‖`` for ``g_j`` = function - column, and what quadrature may miss of the norms."""
+        functions, basis = self.functions, self.problem.parameters.basis
+        assert functions is not None
+        gaps = [functions.beyond(basis, column, c) for column, c in zip(columns.T, coordinates.T, strict=True)]
+        seen = functions.products(self.problem.basis, self.adjoint, gaps)
+        return seen, np.array([functions.size(g) for g in gaps]), functions.missed(coordinates)
+
+    def _sizes(self) -> Array:
+        """L2 norms of the adjoint states."""
+        assert self.functions is not None
+        sampler, basis = self.functions.sampler, self.problem.basis
+        return np.array([self.functions.size(sampler.values(basis, z)) for z in self.adjoint.T])
 
 
 class _Bounds:
-    """Energy errors for sources with homogeneous boundary conditions."""
+    """Energy errors for sources, with homogeneous boundary conditions or those of the problem."""
 
-    def __init__(self, problem: EllipticSource) -> None:
+    def __init__(self, problem: EllipticSource, *, homogeneous: bool) -> None:
         self.problem = problem
         self.workspace = Workspace(problem)
         self.factor = state_norm(problem, "energy").factor
         zero = problem.equation(np.zeros(problem.parameters.basis.N))
-        self.equation = replace(zero, boundary=_homogeneous(problem.boundary))
+        self.equation = replace(zero, boundary=_homogeneous(problem.boundary)) if homogeneous else zero
         self.densities = problem.sensors.densities()
         self._constants = constant_basis(problem.basis)
         self.least: Any = np.inf

@@ -1,0 +1,160 @@
+"""The parts of a radius that is guaranteed for the continuous problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.checks import Array
+from ..problem.data import Data
+from ..problem.elliptic import EllipticSource
+from ..residual.norms import state_norm
+from ..stability import Stability
+from ..stability import stability as stability_of
+from ..stability.continuous import Gap, Prediction, whitening
+
+STATES = ("given", "recomputed")
+
+
+@dataclass(frozen=True)
+class GuaranteedParts:
+    """What a candidate pair is known to miss, in whitened data, and the radius that follows.
+
+    ``‖q - q†‖_Q <= C (data + pde + bc + delta) + admissibility`` for every truth q† of the class whose exact solution
+    u† explains the data, ``‖H u† - y‖_Y <= delta``.
+
+    Attributes
+    ----------
+    data
+        ``‖H u - y‖_Y``.
+    pde
+        Bound of ``‖H (u0 - S p)‖_Y``: S the exact solution operator, p the part of the parameter in the class, u0 the
+        state without its boundary error.
+    bc
+        ``‖H E‖_Y`` for the boundary error, extended into the domain by the equation: ``u = u0 + E``.
+    admissibility
+        ``‖q - p‖_Q``.
+    stability
+        The guaranteed constant C.
+    radius
+        The sum, rounding included.
+    """
+
+    data: Bound
+    pde: Bound
+    bc: Bound
+    admissibility: Bound
+    stability: Stability
+    radius: float
+
+
+def guaranteed_parts(
+    problem: Problem,
+    data: Data,
+    candidate: Candidate,
+    *,
+    state: str = "given",
+    stability: Stability | None = None,
+) -> GuaranteedParts:
+    """Evaluate a candidate against the continuous problem, sensor by sensor (dual-weighted residuals).
+
+    With the exact solution ``S p`` for the part p of the parameter in the class,
+    ``H S p - H u† = (H u - y) - H E - H (u0 - S p) + (y - H u†)``. For the discrete state w of p, with residual r, and
+    the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed, the second one at
+    most ``eta*_i ‖r‖``, the product of two guaranteed energy errors.
+
+    Parameters
+    ----------
+    state
+        ``"given"``: the candidate's own. ``"recomputed"``: the discrete state of p, with what its residual says at the
+        adjoint states; then only the product of energy errors is left in `pde`, which is of second order.
+    stability
+        The result of ``stability(problem, data=data, guarantee="continuous")``, for several candidates.
+
+    Raises
+    ------
+    UncertifiedError
+        Some ingredient is not a guaranteed bound; the message says which.
+    InputError
+        The candidate or the stability constant belongs to another problem or covariance.
+    """
+    if state not in STATES:
+        raise InputError(f"state is {state!r}; expected one of {', '.join(map(repr, STATES))}")
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_candidate(problem, candidate)
+    problem.check_data(data)
+    constant, gap = _guaranteed(problem, data, stability)
+    q = problem.check_parameter(candidate.parameter)
+    coefficients, _ = problem.parameters.project(q)
+    exact = gap.exact.predict(coefficients)
+    misfit, pde, bc = _parts(problem, data, candidate, exact, state)
+    distance = gap.exact.distance(q, coefficients) + problem.rounding * problem.parameters.norm(q)
+    radius = constant.radius(misfit.value + pde.value + bc.value + data.noise_level) + distance
+    if not np.isfinite(radius):
+        raise UncertifiedError(f"the guaranteed radius of {candidate.name!r} is {radius}")
+    return GuaranteedParts(
+        data=misfit,
+        pde=pde,
+        bc=bc,
+        admissibility=Bound(distance, "upper", "distance from the part in the class"),
+        stability=constant,
+        radius=float(radius),
+    )
+
+
+def _guaranteed(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, Gap]:
+    """A continuous constant with its map: the given one if it belongs here."""
+    if given is None or (given.scope == "continuous" and given.gap is None):
+        # One that was loaded from a file knows nothing of adjoint states.
+        given = stability_of(problem, data=data, guarantee="continuous")
+    if given.scope != "continuous" or given.gap is None or given.constant.side != "upper":
+        raise UncertifiedError(
+            f"the stability constant is {given.scope}; a guaranteed radius needs "
+            "stability(problem, data=data, guarantee='continuous')"
+        )
+    if given.gap.problem is not problem or not np.array_equal(given.gap.whitening, whitening(problem, data)):
+        raise InputError("the stability constant belongs to another problem or covariance; expected that of these data")
+    return given, given.gap
+
+
+def _parts(
+    problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str
+) -> tuple[Bound, Bound, Bound]:
+    y = data.whiten(data.values)
+    none = Bound(0.0, "upper", "the boundary values are those prescribed")
+    if state == "recomputed" or not problem.has_state:
+        misfit = _norm(exact.values - y) + problem.rounding * (_norm(exact.values) + _norm(y))
+        pde = Bound(_norm(exact.errors), "upper", "energy errors of state and adjoint states")
+        return Bound(misfit, "upper", "norm of H u - y, state recomputed"), pde, none
+    u = problem.check_state(candidate.state)
+    read = data.whiten(problem.predict(u, candidate.parameter))
+    size = _norm(read)
+    edge = _edge(problem, data, u)
+    misfit = _norm(read - y) + problem.rounding * (size + _norm(y))
+    rounding = problem.rounding * (size + _norm(edge))
+    missed = _norm(np.abs(read - edge - exact.values) + exact.errors) + rounding
+    return (
+        Bound(misfit, "upper", "norm of H u - y"),
+        Bound(missed, "upper", "dual-weighted residual at every sensor"),
+        Bound(_norm(edge), "upper", "sensor values of the extended boundary error") if edge.any() else none,
+    )
+
+
+def _edge(problem: Problem, data: Data, u: Array) -> Array:
+    """Whitened sensor values of the boundary error of a state, extended into the domain as the equation does."""
+    if not isinstance(problem, EllipticSource):
+        # The exact values at the sensors are known, so the whole error of the state is in one part.
+        return np.zeros(problem.observation_count)
+    defect = u - problem.boundary.values
+    lift = state_norm(problem, "energy").lift(defect, problem.free)
+    return data.whiten(problem.observe(lift))
+
+
+def _norm(values: Array) -> float:
+    return float(np.linalg.norm(values))

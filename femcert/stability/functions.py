@@ -1,0 +1,108 @@
+"""Classes of true functions, sines or cosines, of which the columns of a space are only interpolants."""
+
+from __future__ import annotations
+
+from math import exp, lgamma, log
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from skfem import Basis
+
+from ..errors import UncertifiedError
+from ..problem.checks import Array
+from ..problem.mesh import diameters
+from ..problem.modes import CosineSpace, SineSpace
+from ..problem.sampling import Sampler
+from ..problem.space import ParameterSpace
+from ..residual.quadrature import MOST_ORDER
+
+# Taylor remainders below the first are rounding; above the second no rule integrates the functions.
+SMALL_REMAINDER, MOST_REMAINDER = 1e-13, 1e-2
+
+
+def function_class(space: ParameterSpace, mesh: Any) -> FunctionClass | None:
+    """The class as functions, sampled on `mesh`; None where the class is that of finite-element functions."""
+    return FunctionClass(space, mesh) if is_function_class(space) else None
+
+
+def is_function_class(space: ParameterSpace) -> bool:
+    """Whether a continuous claim speaks of the sines or cosines themselves, not of their interpolants."""
+    return isinstance(space, (SineSpace, CosineSpace)) and space.inner == "l2"
+
+
+class FunctionClass:
+    """``p = sum_j c_j phi_j`` with the functions phi_j themselves, integrated on a mesh with a known remainder.
+
+    On an element inside a circle of radius rho, a mode of wave number s and amplitude A is within
+    ``A (s rho)^(n+1) / (n+1)!`` of its Taylor polynomial of degree n. A rule with positive weights that is exact for
+    the squares of such polynomials misses at most twice that, times ``|Omega|^1/2``, of an L2 norm.
+
+    Attributes
+    ----------
+    root
+        Upper triangular R with ``‖p‖ = ‖R c‖`` (by quadrature).
+    """
+
+    def __init__(self, space: Any, mesh: Any) -> None:
+        self.space, self.mesh = space, mesh
+        order, remainder = _order(mesh, space.steepness)
+        self.sampler = Sampler(mesh, order)
+        x = self.sampler.x
+        self.values: Array = space.functions_at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
+        weighted = (self.values * self.sampler.dx).reshape(len(self.values), -1)
+        self.root: Array = cholesky(weighted @ self.values.reshape(len(self.values), -1).T)
+        self._missed = 2.0 * remainder * float(np.sqrt(self.sampler.dx.sum()))
+
+    def missed(self, coefficients: Array) -> Array:
+        """What quadrature may miss of ``‖q - sum_j c_j phi_j‖``, for a vector c or for each column."""
+        return self._missed * (self.space.amplitudes @ np.abs(coefficients))
+
+    @property
+    def orthonormal(self) -> Array:
+        """``R^-1``: coordinates of orthonormal functions, a column for each."""
+        return np.asarray(solve_triangular(self.root, np.eye(len(self.root))))
+
+    def beyond(self, basis: Basis, dofs: Array, coefficients: Array) -> Array:
+        """Samples of ``sum_j c_j phi_j - q`` for a finite-element function q of the mesh."""
+        return np.asarray(np.tensordot(coefficients, self.values, axes=1) - self.sampler.values(basis, dofs))
+
+    def size(self, samples: Array) -> float:
+        """L2 norm of a function given by its samples."""
+        return float(np.sqrt(self.sampler.integral(samples**2).sum()))
+
+    def distance(self, basis: Basis, dofs: Array, coefficients: Array) -> float:
+        """An upper bound of ``‖q - sum_j c_j phi_j‖`` in L2."""
+        return self.size(self.beyond(basis, dofs, coefficients)) + float(self.missed(coefficients))
+
+    def products(self, basis: Basis, states: Array, samples: list[Array]) -> Array:
+        """``(z_i, g_j)`` for finite-element functions (columns of dofs) and sampled functions."""
+        weighted = [(self.sampler.values(basis, z) * self.sampler.dx).ravel() for z in states.T]
+        return np.array([[z @ np.broadcast_to(g, self.sampler.dx.shape).ravel() for g in samples] for z in weighted])
+
+
+def _order(mesh: Any, steepness: float) -> tuple[int, float]:
+    """An order, and the relative Taylor remainder of the functions at half of it; rounding, as far as there are rules.
+
+    Raises
+    ------
+    UncertifiedError
+        The elements are so large for the functions that no rule integrates them.
+    """
+    corners, h = mesh.t.shape[0], float(diameters(mesh).max())
+    # Jung: the circle around a set in the plane; on quadrilaterals the Jacobian takes one degree.
+    reach = steepness * h / (2.0 if corners == 2 else np.sqrt(3.0))
+    spare = 1 if corners == 4 else 0
+    if reach == 0.0:
+        return 6, 0.0
+    best = (MOST_ORDER[corners] - spare) // 2
+    for n in range(2, best + 1):
+        size = (n + 1) * log(reach) - lgamma(n + 2)
+        if size < log(SMALL_REMAINDER):
+            return max(2 * n + spare, 6), exp(size)
+    if not size <= log(MOST_REMAINDER):
+        raise UncertifiedError(
+            f"not certified on this mesh, refine: a mode has a wavelength of {2.0 * np.pi / steepness:.2g}, which no "
+            f"quadrature resolves on elements of size {h:.2g}; elements of size {h / reach:.2g} would do"
+        )
+    return MOST_ORDER[corners], exp(size)
