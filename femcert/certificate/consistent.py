@@ -5,6 +5,7 @@ Dense and without problem objects: coordinates that are orthonormal in Q, whiten
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 from ..errors import InconsistentError, InputError, UncertifiedError
 from ..problem.checks import Array, frozen, number, real_array, real_vector
 from .ellipsoid import EPS, farthest, support
+from .intersection import Intersection
+
+Extreme = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class ConsistentSet:
     Attributes
     ----------
     centre
-        A point of the set: the least squares solution, on the ball if there is one.
+        A point of the set: the least squares solution; with a ball the point that is least close to leaving the set.
     consistent_level
         The smallest noise level at which the set is not empty, from below.
 
@@ -133,17 +137,28 @@ class ConsistentSet:
         if (form is None) != (radius is None):
             raise InputError("a ball needs both form and radius; only one of them came")
         self._fit = fit(A, y, self.level, rounding=rounding)
-        self.consistent_level = float(self._fit.least)
-        self._check_level()
-        self.bounded_by_data = bool(np.isfinite(self._fit.slack))
-        if not self.bounded_by_data:
-            s = self._fit.singular
+        self._within: Intersection | None = None
+        if form is not None:
+            L = real_array(form, "form")
+            if L.shape != (self.dimension, self.dimension):
+                raise InputError(f"form has shape {L.shape}; expected ({self.dimension}, {self.dimension})")
+            rho = number(radius, "radius", above=0.0)
+            self._within = Intersection(A, y, self.level, L, rho, rounding=rounding)
+        self.consistent_level = max(float(self._fit.least), 0.0 if self._within is None else self._within.least)
+        if self.level < self.consistent_level:
+            raise InconsistentError(
+                f"no parameter of the class explains the data within the noise level {self.level:.4g}; the smallest "
+                f"consistent one is {self.consistent_level:.4g}: model error, wrong noise level or wrong class",
+                self.consistent_level,
+            )
+        s = self._fit.singular
+        if self._within is None and not np.isfinite(self._fit.slack):
             raise UncertifiedError(
                 f"the data do not determine the {self.dimension} coordinates of the class ({len(A)} observations, "
                 f"singular values from {s[-1]:.2g} to {s[0]:.2g}), so the consistent set is not bounded; take a "
                 "smaller class or a ball"
             )
-        self.centre = frozen(self._fit.centre)
+        self.centre = frozen(self._fit.centre if self._within is None else self._within.centre)
 
     def farthest(self, points: Any) -> tuple[Array, Array]:
         """Upper bounds of ``max { ‖x - p‖ : x in E }`` for the rows p of an ``(n, k)`` array.
@@ -154,25 +169,35 @@ class ConsistentSet:
             ``(n,)``, and ``(n, k)``: points of E, to rounding. Without a ball they are the maximizers; with one their
             distance is a lower bound.
         """
-        return self._fit.farthest(self._rows(points, "points"))
+        rows = self._rows(points, "points")
+        if self._within is None:
+            return self._fit.farthest(rows)
+        return self._smaller(rows, self._fit.farthest, self._within.farthest)
 
     def support(self, directions: Any) -> tuple[Array, Array]:
         """Upper bounds of ``max { d . x : x in E }`` for the rows d of an ``(n, k)`` array, and points of E."""
-        return self._fit.support(self._rows(directions, "directions"))
+        rows = self._rows(directions, "directions")
+        if self._within is None:
+            return self._fit.support(rows)
+        return self._smaller(rows, self._fit.support, self._within.support)
+
+    def _smaller(self, rows: Array, alone: Extreme, together: Extreme) -> tuple[Array, Array]:
+        """The bound from the data alone where its witness lies in the ball, else the smaller one of both."""
+        assert self._within is not None
+        if not np.isfinite(self._fit.slack):
+            return together(rows)
+        value, witness = alone(rows)
+        rest = np.flatnonzero(~self._within.in_ball(witness))
+        if rest.size:
+            other, witness[rest] = together(rows[rest])
+            value[rest] = np.minimum(value[rest], other)
+        return value, witness
 
     def _rows(self, values: Any, name: str) -> Array:
         rows = real_array(values, name)
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             raise InputError(f"{name} has shape {rows.shape}; expected (n, {self.dimension})")
         return rows
-
-    def _check_level(self) -> None:
-        if self.level < self.consistent_level:
-            raise InconsistentError(
-                f"no parameter of the class explains the data within the noise level {self.level:.4g}; the smallest "
-                f"consistent one is {self.consistent_level:.4g}: model error, wrong noise level or wrong class",
-                self.consistent_level,
-            )
 
 
 def _leg(long: Array, short: Array) -> Array:
