@@ -1,6 +1,9 @@
 """Rules that turn residuals and stability into a radius around a candidate that contains the truth."""
 
 from .certificate import Certificate
+from .comparison import Comparison
+from .dominance import Dominance
+from .exact import ExactRadius
 from .rule import Rule, certify
 from .rules import OperationalRadius, ResidualRadius
 from .stochastic import StochasticRadius, hoeffding
@@ -8,6 +11,9 @@ from .stopping import StoppingRule
 
 __all__ = [
     "Certificate",
+    "Comparison",
+    "Dominance",
+    "ExactRadius",
     "OperationalRadius",
     "ResidualRadius",
     "Rule",

@@ -26,7 +26,7 @@ class Certificate:
     total
         The paper's eta: the weighted sum of the residuals.
     stability
-        The stability constant used.
+        The stability constant used; None where a rule needs none.
     scope
         What the radius speaks of: ``"continuous"`` (a truth of the equation itself), ``"discrete"`` (of the discretized
         problem) or ``"estimate"`` (no claim).
@@ -39,7 +39,7 @@ class Certificate:
     radius: Bound
     residuals: Residuals
     total: float
-    stability: Stability
+    stability: Stability | None
     scope: str
     noise_level: float
     name: str
@@ -74,18 +74,19 @@ class Certificate:
             "noise_level": self.noise_level,
             "residuals": {name: bound.to_dict() for name, bound in self.residuals.items()},
             "optimality_reported": self.residuals.reported,
-            "stability": self.stability.to_dict(),
+            "stability": self.stability and self.stability.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
+        constant = record["stability"]
         parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
         return cls(
             radius=Bound(**record["radius"]),
             residuals=Residuals(**parts, reported=bool(record["optimality_reported"])),
             total=number(record["total"], "total", least=0.0),
-            stability=Stability.from_dict(record["stability"]),
+            stability=None if constant is None else Stability.from_dict(constant),
             scope=str(record["scope"]),
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),

@@ -181,6 +181,21 @@ class ConsistentSet:
             return self._fit.support(rows)
         return self._smaller(rows, self._fit.support, self._within.support)
 
+    @property
+    def least_squares(self) -> Array:
+        """The least squares solution of the data alone."""
+        return self._fit.centre
+
+    def estimate(self, direction: Array) -> tuple[float, float, Array]:
+        """``d . x`` by least squares, its standard deviation ``‖A^{+T} d‖`` for white noise, and a step along it.
+
+        The step changes ``d . x`` by the standard deviation where the data change least.
+        """
+        scaled = _times(direction, self._fit.right) / self._fit.singular
+        deviation = float(np.linalg.norm(scaled))
+        step = _back(scaled / self._fit.singular, self._fit.right) / (deviation if deviation > 0.0 else 1.0)
+        return float(direction @ self._fit.centre), deviation, step
+
     def _smaller(self, rows: Array, alone: Extreme, together: Extreme) -> tuple[Array, Array]:
         """The bound from the data alone where its witness lies in the ball, else the smaller one of both."""
         assert self._within is not None

@@ -12,6 +12,7 @@ from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..stability import Stability
 from .certificate import Certificate
+from .comparison import Comparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,10 @@ class Rule(ABC):
     @abstractmethod
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """The certificate of one candidate, by a resolved rule."""
+
+    def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison | None:
+        """What decides between two candidates by a resolved rule; None where their radii do."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""

@@ -17,8 +17,9 @@ from . import style
 from .fields import draw_image, draw_line
 from .files import write_atomically
 
-PARTS = ("data", "pde", "bc", "noise", "optimality", "other")
-PART_COLOURS = dict(zip(PARTS, (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.GREY), strict=True))
+PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "admissibility", "other")
+_COLOURS = (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.RED, style.GREY)
+PART_COLOURS = dict(zip(PARTS, _COLOURS, strict=True))
 
 
 def plot_selection(
@@ -56,12 +57,19 @@ def plot_selection(
     return target
 
 
-def radius_parts(certificate: Certificate, weights: dict[str, float]) -> dict[str, float]:
+def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, float]:
     """The radius split in proportion to its summands ``data + a_pde pde + a_bc bc + delta + a_opt optimality``.
 
-    What a rule adds beyond these stands under ``"other"``. The parts sum to the radius.
+    The distance from the class, where the rule adds it, stands under ``"admissibility"``, what is left under
+    ``"other"``. A rule without weights measures the set of consistent parameters: its distance and that from the class
+    add up in squares. The parts sum to the radius.
     """
     residuals, radius = certificate.residuals, certificate.radius.value
+    outside = min(residuals.admissibility.value, radius) if rule.get("covered", True) else 0.0
+    weights = rule.get("weights")
+    if weights is None or certificate.stability is None:
+        share = outside**2 / radius if radius > 0.0 else 0.0
+        return {"consistent": radius - share, "admissibility": share}
     shares = {
         "data": residuals.data.value,
         "pde": weights.get("pde", 1.0) * residuals.pde.value,
@@ -71,9 +79,9 @@ def radius_parts(certificate: Certificate, weights: dict[str, float]) -> dict[st
     }
     total = sum(shares.values())
     explained = certificate.stability.constant.value * total**certificate.stability.exponent
-    explained = min(explained, radius)
+    explained = min(explained, radius - outside)
     parts = {name: explained * share / total if total > 0.0 else 0.0 for name, share in shares.items()}
-    return {**parts, "other": radius - sum(parts.values())}
+    return {**parts, "admissibility": outside, "other": radius - outside - sum(parts.values())}
 
 
 def radii_figure(selection: Selection) -> Any:
@@ -139,18 +147,17 @@ def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]
 
 def _bars(axes: Any, selection: Selection) -> None:
     style.tidy(axes, grid="x")
-    weights = selection.rule.get("weights", {})
     rows = [
         (name, c) for name, c in (("learned", selection.learned), ("baseline", selection.baseline)) if c is not None
     ]
     if not rows:
         axes.text(0.5, 0.5, "no certificate", ha="center", va="center", transform=axes.transAxes)
         return
-    parts = [radius_parts(certificate, weights) for _, certificate in rows]
+    parts = [radius_parts(certificate, selection.rule) for _, certificate in rows]
     longest = max(c.radius.value for _, c in rows)
     left = np.zeros(len(rows))
     for name in PARTS:
-        widths = np.array([part[name] for part in parts])
+        widths = np.array([part.get(name, 0.0) for part in parts])
         if widths.max() > 1e-3 * longest:
             axes.barh([r for r, _ in rows], widths, left=left, height=0.55, color=PART_COLOURS[name], label=name)
         left += widths

@@ -89,7 +89,9 @@ def _sources(selection: Selection) -> dict[str, str]:
     for who, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
         if certificate is not None:
             bounds = {"radius": certificate.radius, **dict(certificate.residuals.items())}
-            for name, bound in {**bounds, "stability constant": certificate.stability.constant}.items():
+            if certificate.stability is not None:
+                bounds["stability constant"] = certificate.stability.constant
+            for name, bound in bounds.items():
                 found.setdefault(name, {})[who] = bound.source
     return {name: _joined(sources) for name, sources in found.items()}
 
@@ -104,7 +106,9 @@ def _rule(record: dict[str, Any]) -> str:
     """The rule that was fixed beforehand, in a sentence; nothing where the record is empty."""
     if not record:
         return ""
-    weights = ", ".join(f"{name} {value:g}" for name, value in record.get("weights", {}).items())
+    if "weights" not in record:
+        return f"Rule: {record.get('name')}, for the {record.get('guarantee', 'discrete')} problem."
+    weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items())
     pde_norm, norm = record.get("pde_norm", "rms"), record.get("norm", "energy")
     physics = f"in the dual of the {norm} norm, by the method “{pde_norm}”"
     if pde_norm == "rms":

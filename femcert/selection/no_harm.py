@@ -30,6 +30,8 @@ def no_harm(
 ) -> Selection:
     """Take the learned reconstruction only if ``R_learned <= R_baseline + tolerance``; else the baseline.
 
+    With the rule `Dominance` it is taken only if no consistent truth makes it worse than the baseline.
+
     Parameters
     ----------
     baseline, learned
@@ -84,12 +86,17 @@ def no_harm(
         if type(learned) is not Candidate:
             _check_untouched(problem, data, safe, rule, base)
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
+        comparison = attempt(lambda: rule.compare(problem, data, safe, candidate), None)
     except CandidateFailure as failure:
         reason = f"the learned candidate was not usable: {failure}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
-    accepted, reason = _decision(base, other, margin)
+    if comparison is None:
+        accepted, reason = _decision(base, other, margin)
+    else:
+        accepted, reason = comparison.accepts(margin), comparison.reason(margin)
     chosen = candidate if accepted else safe
-    return Selection.of(chosen, accepted=accepted, reason=reason, baseline=base, learned=other, **record)
+    evidence = {"baseline": base, "learned": other, "comparison": comparison}
+    return Selection.of(chosen, accepted=accepted, reason=reason, **evidence, **record)
 
 
 def _decision(base: Certificate, other: Certificate, margin: float) -> tuple[bool, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..certificate import Certificate
+from ..certificate import Certificate, Comparison
 from ..errors import InputError
 from ..problem.candidate import Candidate
 from ..problem.checks import Array, frozen, number, real_array, real_vector
@@ -40,6 +40,8 @@ class Selection:
         The rule with its weights and options, and eps_safe, as fixed before either candidate was evaluated.
     versions
         Of the packages that computed it.
+    comparison
+        What decided where radii did not: the rule `Dominance`. None otherwise.
     """
 
     accepted: bool
@@ -51,6 +53,7 @@ class Selection:
     rule: dict[str, Any]
     tolerance: float
     versions: dict[str, str]
+    comparison: Comparison | None = None
 
     @classmethod
     def of(cls, chosen: Candidate, **rest: Any) -> Selection:
@@ -75,7 +78,9 @@ class Selection:
         """The evidence as rows (quantity, baseline, learned)."""
         left, right = _evidence(self.baseline), _evidence(self.learned)
         names = left or right
-        return [(name, left.get(name, "-"), right.get(name, "-")) for name in names]
+        rows = [(name, left.get(name, "-"), right.get(name, "-")) for name in names]
+        compared = [] if self.comparison is None else [("margin", "-", f"{self.comparison.margin:.4g}")]
+        return rows + compared
 
     def __str__(self) -> str:
         table = [("", "baseline", "learned"), *self.rows()]
@@ -95,6 +100,7 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
+        compared = {} if self.comparison is None else {"comparison": self.comparison.to_dict()}
         return {
             "schema": SCHEMA,
             "versions": dict(self.versions),
@@ -108,6 +114,7 @@ class Selection:
             "learned": self.learned and self.learned.to_dict(),
             "state": None if self.state is None else self.state.tolist(),
             "parameter": self.parameter.tolist(),
+            **compared,
         }
 
     def save(self, path: str | Path) -> None:
@@ -149,6 +156,7 @@ class Selection:
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
         state, base, other = record["state"], record["baseline"], record["learned"]
+        compared = record.get("comparison")
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
         selection = cls(
@@ -161,9 +169,10 @@ class Selection:
             versions=dict(record["versions"]),
             baseline=None if base is None else Certificate.from_dict(base),
             learned=None if other is None else Certificate.from_dict(other),
+            comparison=None if compared is None else Comparison.from_dict(compared),
         )
         if selection.accepted != selection._within_limit():
-            raise InputError("the decision contradicts the radii")
+            raise InputError("the decision contradicts the evidence")
         # Whatever was read leniently above (a text for a number, an extra key) shows here.
         changed = [key for key, value in selection.to_dict().items() if record.get(key, ...) != value]
         if changed or len(record) != len(selection.to_dict()):
@@ -173,6 +182,8 @@ class Selection:
     def _within_limit(self) -> bool:
         if self.baseline is None or self.learned is None:
             return False
+        if self.comparison is not None:
+            return self.comparison.accepts(self.tolerance)
         return self.learned.radius.value <= self.baseline.radius.value + self.tolerance
 
 
@@ -198,7 +209,7 @@ def _evidence(certificate: Certificate | None) -> dict[str, str]:
         "radius": f"{radius.value:.4g} ({radius.side}, {certificate.scope})",
         **{name: _with_side(bound) for name, bound in certificate.residuals.items()},
         "noise level": f"{certificate.noise_level:.4g}",
-        "stability constant": _with_side(certificate.stability.constant),
+        "stability constant": "-" if certificate.stability is None else _with_side(certificate.stability.constant),
     }
 
 

@@ -14,6 +14,7 @@ from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
+from ..problem.space import ParameterSpace
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def spectrum(problem: Problem, scaled: Array) -> Spectrum:
     """
     R = problem.parameters.root
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    rounding, kept = _rounding(problem, sigma, R)
+    rounding, kept = _rounding(problem, sigma)
     return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
 
 
@@ -73,7 +74,7 @@ def _derivative(problem: Problem, at: Any) -> Array:
     return problem.jacobian(at)
 
 
-def _rounding(problem: Problem, sigma: Array, R: Array) -> tuple[float, float]:
+def _rounding(problem: Problem, sigma: Array) -> tuple[float, float]:
     k, m = problem.parameters.dimension, problem.observation_count
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
     eps = np.finfo(float).eps
@@ -83,12 +84,23 @@ def _rounding(problem: Problem, sigma: Array, R: Array) -> tuple[float, float]:
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
             "some parameter of the class, C_stab is infinite"
         )
-    # Rounding in G, seen through R^-1, changes the norm of Q by a relative part.
+    return float(rounding), gram_kept(problem.parameters)
+
+
+def gram_kept(space: ParameterSpace) -> float:
+    """The part of a norm in Q, just below 1, that rounding in the Gram matrix leaves, seen through ``R^-1``.
+
+    Raises
+    ------
+    UncertifiedError
+        The columns of the class are nearly dependent.
+    """
+    R = space.root
     dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
-    kept = 1.0 - 4.0 * k * eps * dependence**2
+    kept = 1.0 - 4.0 * len(R) * float(np.finfo(float).eps) * dependence**2
     if not kept > 0.5:
         raise UncertifiedError(
             f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
             "be computed to any digit; take an orthogonal basis of the class"
         )
-    return float(rounding), float(kept)
+    return float(kept)

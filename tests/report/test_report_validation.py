@@ -349,12 +349,12 @@ def test_parts_of_a_radius_add_up(result):
     for outcome in result.outcomes:
         for verdict in outcome.verdicts:
             for certificate in (verdict.selection.baseline, verdict.selection.learned):
-                parts = radius_parts(certificate, verdict.selection.rule["weights"])
+                parts = radius_parts(certificate, verdict.selection.rule)
                 assert min(parts.values()) >= -1e-12 * certificate.radius.value
                 assert sum(parts.values()) == pytest.approx(certificate.radius.value, rel=1e-12)
                 assert parts["other"] <= 1e-6 * certificate.radius.value
     unfinished = result.outcomes[0].verdicts[2].selection
-    parts = radius_parts(unfinished.learned, unfinished.rule["weights"])
+    parts = radius_parts(unfinished.learned, unfinished.rule)
     assert parts["pde"] > 0.9 * unfinished.learned.radius.value
 
 

@@ -1,0 +1,96 @@
+"""The dominance rule: a learned candidate that is no farther from any consistent truth than the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm as normal
+
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.checks import Array, frozen
+from ..problem.data import Data
+from .comparison import Comparison
+from .evidence import Evidence
+from .exact import ExactRadius
+from .stochastic import check_zeta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dominance(ExactRadius):
+    """Accepts only if the learned candidate is no farther than the baseline from every consistent truth.
+
+    A smaller radius does not prove a smaller error; this does. In coordinates orthonormal in Q, with ``d = x_l - x_b``
+    and the consistent set E, the largest value over E of ``‖q_l - q'‖² - ‖q_b - q'‖²`` is
+
+        ``‖x_l‖² - ‖x_b‖² + ‖q_perp,l‖² - ‖q_perp,b‖² - 2 min_{x in E} d . x``,
+
+    so that only the stability in the direction d matters: without a ball the minimum is
+    ``d . x_LS - (delta² - ‖y_perp‖²)^(1/2) ‖F^{+T} d‖``, with a ball it is bounded by its convex dual.
+
+    Parameters
+    ----------
+    zeta
+        None: sure, for noise within its level. Else for Gaussian noise whose covariance the data give:
+        the half width is ``z ‖F^{+T} d‖`` with the normal quantile z of ``1 - zeta``, a one-sided test. It holds with
+        probability ``1 - zeta`` for candidates that do not depend on the noise; those fitted to the same data are
+        nearly so as long as d is.
+    guarantee
+        As in `ExactRadius`, whose radii the certificates show.
+    """
+
+    zeta: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zeta is not None:
+            object.__setattr__(self, "zeta", check_zeta(self.zeta))
+            if self.guarantee == "continuous":
+                raise InputError("zeta is for guarantee='discrete'; the mesh's error is no Gaussian noise")
+
+    def resolved(self, problem: Problem, data: Data) -> Dominance:
+        """The rule with the consistent set."""
+        if self.zeta is not None and data.covariance is None:
+            raise InputError("zeta is for Gaussian noise of known covariance; expected Data(..., covariance=...)")
+        rule = super().resolved(problem, data)
+        assert isinstance(rule, Dominance)
+        return rule
+
+    def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison:
+        """The comparison of two candidates by a resolved rule."""
+        if self.evidence is None and problem.linear:
+            raise UncertifiedError("dominance needs the consistent set, which is not made for so many coordinates")
+        evidence = self.evidence_at(problem, data, baseline)
+        (xl, outside_l), (xb, outside_b) = (evidence.coordinates(c.parameter) for c in (learned, baseline))
+        d = xl - xb
+        towards, point = self._least(evidence, d)
+        if np.array_equal(learned.parameter, baseline.parameter):
+            outside = 0.0
+        elif evidence.scope == "discrete":
+            outside = outside_l**2 - outside_b**2
+        else:
+            # What lies outside of a class of functions is not quite orthogonal to it.
+            far_l, far_b = evidence.consistent.farthest(np.stack([xl, xb]))[0]
+            outside = outside_l**2 + 2.0 * outside_l * float(far_l) + 2.0 * outside_b * float(far_b)
+        margin = float(d @ (xl + xb)) + outside - 2.0 * towards
+        sizes = float(np.linalg.norm(xl) + np.linalg.norm(xb) + np.linalg.norm(point))
+        eps = problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
+        margin += eps * (float(np.linalg.norm(d)) * sizes + abs(outside))
+        return Comparison(margin, frozen(evidence.field(point)), None if self.zeta is None else 1.0 - self.zeta)
+
+    def _least(self, evidence: Evidence, d: Array) -> tuple[float, Array]:
+        """Lower bound of ``d . x`` at the truth, and a point where it is (nearly) reached."""
+        consistent = evidence.consistent
+        if self.zeta is None:
+            value, point = consistent.support(-d[None])
+            return -float(value[0]), point[0]
+        estimate, deviation, step = consistent.estimate(d)
+        width = float(normal.isf(self.zeta))
+        return estimate - width * deviation, consistent.least_squares - width * step
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, for the record."""
+        return {**super().to_dict(), "zeta": self.zeta}

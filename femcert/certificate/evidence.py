@@ -1,0 +1,165 @@
+"""What data, noise level and class leave open, as a set of coordinates, and what it means for parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..errors import UncertifiedError
+from ..problem.base import Problem
+from ..problem.checks import Array
+from ..problem.data import Data
+from ..problem.linear import LinearProblem, dense
+from ..stability.continuous import continuous_gap
+from ..stability.dense import gram_kept, scaled_forward
+from ..stability.functions import function_class
+from ..stability.nonlinear import validated
+from .consistent import ConsistentSet
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The consistent parameters of a class, in coordinates that are orthonormal in Q.
+
+    Attributes
+    ----------
+    consistent
+        The set of coordinates.
+    scope
+        ``"discrete"`` or ``"continuous"``.
+    centre
+        The parameter at the origin of the coordinates (dof vector); zero unless the problem was linearized.
+    root
+        Upper triangular R with ``x = R c``.
+    outside
+        ``(parameter, coordinates) -> ‖q - q'‖_Q`` from above, for the parameter of the class with these coordinates.
+    """
+
+    problem: Problem = field(repr=False)
+    data: Data = field(repr=False)
+    consistent: ConsistentSet = field(repr=False)
+    scope: str
+    root: Array = field(repr=False)
+    outside: Callable[[Array, Array], float] = field(repr=False, compare=False)
+    centre: Array | None = field(default=None, repr=False)
+
+    def belongs_to(self, problem: Problem, data: Data) -> bool:
+        """Whether it was made for this problem and these data."""
+        return self.problem is problem and self.data is data
+
+    def coordinates(self, parameter: Array) -> tuple[Array, float]:
+        """Of the projection on the class, and the distance ``‖q_perp‖_Q`` from it, from above."""
+        space = self.problem.parameters
+        moved = parameter if self.centre is None else parameter - self.centre
+        c, _ = space.project(moved)
+        return np.asarray(self.root @ c), self.outside(moved, c)
+
+    def field(self, coordinates: Array) -> Array:
+        """The parameter with these coordinates (dof vector)."""
+        space = self.problem.parameters
+        q = space.field(solve_triangular(self.root, coordinates))
+        return q if self.centre is None else q + self.centre
+
+    def farthest(self, parameter: Array) -> tuple[float, Array]:
+        """Upper bound of the distance to every consistent parameter, and one that is (nearly) so far away."""
+        x, outside = self.coordinates(parameter)
+        upper, point = self.consistent.farthest(x[None])
+        size = self.problem.parameters.norm(parameter)
+        # On the mesh the projection is orthogonal in Q; rounding leaves that to a part of the parameter's size.
+        both = np.hypot(float(upper[0]), outside) if self.scope == "discrete" else float(upper[0]) + outside
+        distance = both + self.problem.rounding * (size + float(np.linalg.norm(x)))
+        return float(distance / gram_kept(self.problem.parameters)), self.field(point[0])
+
+
+def discrete_evidence(problem: Problem, data: Data) -> Evidence:
+    """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
+    if not isinstance(problem, LinearProblem):
+        raise UncertifiedError(f"no forward matrix is known for a {type(problem).__name__}")
+    A = scaled_forward(problem, None, data)
+    y = data.whiten(data.values - problem.offset)
+    consistent = ConsistentSet(A, y, data.noise_level, rounding=problem.rounding, **_ball(problem))
+    root = problem.parameters.root
+    return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
+
+
+def continuous_evidence(problem: Problem, data: Data) -> Evidence:
+    """The same for the equation itself: with all forward maps that are within the gap of that of the mesh.
+
+    Raises
+    ------
+    UncertifiedError
+        The gap is not known for the problem, see `continuous_gap`.
+    """
+    gap = continuous_gap(problem, data)
+    zero = gap.exact.predict(np.zeros(problem.parameters.dimension))
+    y = data.whiten(data.values) - zero.values
+    level = data.noise_level + float(np.linalg.norm(zero.errors))
+    A = gap.forward
+    relative = gap.size / float(np.linalg.norm(A, 2))
+    consistent = ConsistentSet(A, y, level, rounding=problem.rounding + relative, **_ball(problem))
+    functions = function_class(problem.parameters, problem.basis.mesh)
+    root = problem.parameters.root if functions is None else functions.root
+    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance)
+
+
+def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
+    """Of a nonlinear problem: ``{ c : ‖J c + F(q0) - y‖_Y <= delta + L rho² / 2 }`` about q0 = `at`.
+
+    It contains all consistent parameters of the class if the class has a ball that lies in the one of radius rho on
+    which the linearization at q0 is validated: Taylor's formula bounds the rest by the Lipschitz constant L.
+
+    Raises
+    ------
+    UncertifiedError
+        The class has no ball, or the validated one is smaller.
+    """
+    space = problem.parameters
+    if space.ball is None:
+        raise UncertifiedError(
+            "a nonlinear problem is linearized, which holds on a small ball only; expected a class that lies in it: "
+            "parameters=space.within_ball(radius)"
+        )
+    centre = space.nearest(at)
+    reach = _diameter(problem, centre)
+    validity = validated(problem, centre, data=data, radius=reach)
+    if not validity.valid:
+        raise UncertifiedError(f"the linearization is not validated on the whole class: {validity.reason}")
+    predicted = problem.predict(problem.solve(centre), centre)
+    rest = 0.5 * validity.lipschitz.value * reach**2
+    A = scaled_forward(problem, centre, data)
+    y = data.whiten(data.values - predicted)
+    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding)
+    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem), centre)
+
+
+def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:
+    space = problem.parameters
+    return space.norm(parameter - np.asarray(space.matrix @ coefficients))
+
+
+def _ball(problem: Problem) -> dict[str, Any]:
+    """Form and radius of the ball in orthonormal coordinates; nothing without a ball."""
+    space = problem.parameters
+    if space.ball is None:
+        return {}
+    B = space.matrix
+    L = dense(B.T @ (space.form(space.ball.norm) @ B))
+    half = solve_triangular(space.root, L, trans="T")
+    form = solve_triangular(space.root, half.T, trans="T")
+    return {"form": (form + form.T) / 2.0, "radius": space.ball.radius}
+
+
+def _diameter(problem: Problem, centre: Array) -> float:
+    """Upper bound of ``‖q - q0‖_Q`` over the ball of the class: ``(rho + ‖q0‖_L) / lam_min^(1/2)``."""
+    space = problem.parameters
+    assert space.ball is not None
+    least = float(np.linalg.eigvalsh(_ball(problem)["form"])[0])
+    if not least > 0.0:
+        raise UncertifiedError(f"a ball in the norm {space.ball.norm!r} does not bound the parameters of the class")
+    size = float(np.sqrt(max(centre @ (space.form(space.ball.norm) @ centre), 0.0)))
+    return (space.ball.radius + size) / float(np.sqrt(least)) * (1.0 + 1e-9)

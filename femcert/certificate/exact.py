@@ -1,0 +1,120 @@
+"""The exact radius: how far the farthest parameter that agrees with the evidence is from a candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.data import Data
+from ..problem.linear import LinearProblem
+from ..residual import Residuals, evaluate
+from ..stability import stability
+from ..stability.constant import GUARANTEES
+from .certificate import Certificate
+from .evidence import Evidence, continuous_evidence, discrete_evidence, linearized_evidence
+from .proof import proven_radius
+from .rule import Rule
+
+# Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
+MOST_COORDINATES = 1500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactRadius(Rule):
+    """The smallest radius that data, noise level and class allow: ``max { ‖q - q'‖_Q : q' consistent }``.
+
+    A parameter ``q' = B c'`` of the class is consistent if ``‖F c' + y0 - y‖_Y <= delta`` and it lies in the ball, if
+    there is one. With ``q = Pi q + q_perp`` the radius is ``(max ‖Pi q - q'‖² + ‖q_perp‖²)^(1/2)``: the secular
+    equation of a trust region, exact to rounding; with a ball the dual of two multipliers, from above. No state enters.
+
+    Parameters
+    ----------
+    guarantee
+        ``"discrete"``: consistent with the discretized problem. ``"continuous"``: with the equation itself; the noise
+        level is then enlarged by what the forward map of the mesh may be off.
+
+    Notes
+    -----
+    On a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus noise level, which
+    is larger. A nonlinear problem needs a class with a ball that lies in the ball on which its linearization at the
+    candidate is validated.
+    """
+
+    guarantee: str = "discrete"
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.guarantee not in GUARANTEES:
+            raise InputError(f"guarantee is {self.guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
+
+    def resolved(self, problem: Problem, data: Data) -> ExactRadius:
+        """The rule with the consistent set, which is the same for all candidates."""
+        if self.evidence is not None and self.evidence.belongs_to(problem, data):
+            return self
+        if not problem.linear or _by_modulus(problem):
+            return replace(self, evidence=None)
+        make = continuous_evidence if self.guarantee == "continuous" else discrete_evidence
+        return replace(self, evidence=make(problem, data))
+
+    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
+        """See `Rule.certify`."""
+        check_candidate(problem, candidate)
+        q, norm = candidate.parameter, problem.parameters.norm
+        value, scope = self._radius(problem, data, candidate)
+        residuals = evaluate(problem, data, candidate)
+        distance = Bound(problem.parameters.distance(q), "upper", "distance from the admissible class")
+        return Certificate(
+            radius=Bound(value, "upper", type(self).__name__),
+            residuals=Residuals(
+                **{**dict(residuals.items()), "admissibility": distance}, reported=residuals.reported
+            ),
+            total=residuals.data.value,
+            stability=self.stability or _constant(problem, data),
+            scope=scope,
+            noise_level=data.noise_level,
+            name=candidate.name,
+            _distance=lambda truth: norm(problem.check_parameter(truth) - q),
+        )
+
+    def _radius(self, problem: Problem, data: Data, candidate: Candidate) -> tuple[float, str]:
+        if _by_modulus(problem):
+            if self.guarantee == "continuous":
+                raise UncertifiedError("guarantee='continuous' is not known for the modulus of continuity on a ball")
+            value, allowance = proven_radius(problem, data, candidate, None)
+            return value + allowance, "discrete"
+        evidence = self.evidence_at(problem, data, candidate)
+        distance, _ = evidence.farthest(candidate.parameter)
+        if not np.isfinite(distance):
+            raise UncertifiedError(f"the exact radius of {candidate.name!r} is {distance}")
+        return distance, evidence.scope
+
+    def evidence_at(self, problem: Problem, data: Data, candidate: Candidate) -> Evidence:
+        """The consistent parameters; of a nonlinear problem by its linearization at a candidate."""
+        if self.evidence is not None:
+            return self.evidence
+        if self.guarantee == "continuous":
+            raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems")
+        return linearized_evidence(problem, data, candidate.parameter)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, for the record."""
+        return {**super().to_dict(), "guarantee": self.guarantee}
+
+
+def _by_modulus(problem: Problem) -> bool:
+    space = problem.parameters
+    return isinstance(problem, LinearProblem) and space.ball is not None and space.dimension > MOST_COORDINATES
+
+
+def _constant(problem: Problem, data: Data) -> Any:
+    """The stability constant for the record; None where there is none without a ball."""
+    if not problem.linear or problem.parameters.dimension > problem.observation_count:
+        return None
+    return stability(problem, data=data)
