@@ -4,6 +4,7 @@ from .certificate import Certificate
 from .comparison import Comparison
 from .dominance import Dominance
 from .exact import ExactRadius
+from .guaranteed_rule import GuaranteedRadius
 from .rule import Rule, certify
 from .rules import OperationalRadius, ResidualRadius
 from .stochastic import StochasticRadius, hoeffding
@@ -14,6 +15,7 @@ __all__ = [
     "Comparison",
     "Dominance",
     "ExactRadius",
+    "GuaranteedRadius",
     "OperationalRadius",
     "ResidualRadius",
     "Rule",

@@ -15,7 +15,7 @@ from ..problem.base import Problem
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
-from ..stability.continuous import continuous_gap
+from ..stability import stability
 from ..stability.dense import gram_kept, scaled_forward
 from ..stability.functions import function_class
 from ..stability.nonlinear import validated
@@ -93,9 +93,10 @@ def continuous_evidence(problem: Problem, data: Data) -> Evidence:
     Raises
     ------
     UncertifiedError
-        The gap is not known for the problem, see `continuous_gap`.
+        The gap is not known for the problem, or the mesh is too coarse, see `stability`.
     """
-    gap = continuous_gap(problem, data)
+    gap = stability(problem, data=data, guarantee="continuous").gap
+    assert gap is not None
     zero = gap.exact.predict(np.zeros(problem.parameters.dimension))
     y = data.whiten(data.values) - zero.values
     level = data.noise_level + float(np.linalg.norm(zero.errors))

@@ -60,6 +60,12 @@ class ExactRadius(Rule):
             return self
         if not problem.linear or _by_modulus(problem):
             return replace(self, evidence=None)
+        space, m = problem.parameters, problem.observation_count
+        if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
+            raise UncertifiedError(
+                f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
+                f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
+            )
         make = continuous_evidence if self.guarantee == "continuous" else discrete_evidence
         return replace(self, evidence=make(problem, data))
 

@@ -109,6 +109,8 @@ def _rule(record: dict[str, Any]) -> str:
     if "weights" not in record:
         return f"Rule: {record.get('name')}, for the {record.get('guarantee', 'discrete')} problem."
     weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items())
+    if record.get("guarantee") == "continuous":
+        return f"Rule: {record.get('name')}, for the continuous problem. Physics is measured at the sensors."
     pde_norm, norm = record.get("pde_norm", "rms"), record.get("norm", "energy")
     physics = f"in the dual of the {norm} norm, by the method “{pde_norm}”"
     if pde_norm == "rms":

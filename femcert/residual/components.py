@@ -55,17 +55,20 @@ def evaluate(
     predicted = problem.predict(u, q)
     misfit = data.norm(predicted - data.values)
     rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
-    if candidate.optimality is not None:
-        optimality = Bound(candidate.optimality, "estimate", "reported by the candidate")
-    else:
-        gradient = reduced_gradient_norm(problem, data, q)
-        optimality = Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
         data=Bound(misfit + rounding, "upper", "norm of H u - y"),
         pde=pde,
         bc=bc,
-        optimality=optimality,
+        optimality=optimality_residual(problem, data, candidate),
         admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,
     )
+
+
+def optimality_residual(problem: Problem, data: Data, candidate: Candidate) -> Bound:
+    """What the candidate reports, or else the gradient of its data misfit."""
+    if candidate.optimality is not None:
+        return Bound(candidate.optimality, "estimate", "reported by the candidate")
+    gradient = reduced_gradient_norm(problem, data, candidate.parameter)
+    return Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
