@@ -16,7 +16,7 @@ from ..problem.elliptic import EllipticSource
 from ..residual.norms import state_norm
 from ..stability import Stability
 from ..stability import stability as stability_of
-from ..stability.continuous import Gap, Prediction, whitening
+from ..stability.gap import Gap, Prediction, whitening
 
 STATES = ("given", "recomputed")
 
@@ -127,14 +127,17 @@ def _parts(
     problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str
 ) -> tuple[Bound, Bound, Bound]:
     y = data.whiten(data.values)
-    none = Bound(0.0, "upper", "the boundary values are those prescribed")
+    none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.has_state else "there is no state")
     if state == "recomputed" or not problem.has_state:
         misfit = _norm(exact.values - y) + problem.rounding * (_norm(exact.values) + _norm(y))
-        pde = Bound(_norm(exact.errors), "upper", "energy errors of state and adjoint states")
-        return Bound(misfit, "upper", "norm of H u - y, state recomputed"), pde, none
+        known = not isinstance(problem, EllipticSource)
+        source = "rounding of the exact map" if known else "energy errors of state and adjoint states"
+        words = "norm of F c - y" if known else "norm of H u - y, state recomputed"
+        return Bound(misfit, "upper", words), Bound(_norm(exact.errors), "upper", source), none
     u = problem.check_state(candidate.state)
     read = data.whiten(problem.predict(u, candidate.parameter))
-    size = _norm(read)
+    # A state that oscillates may cancel in an average, its rounding errors do not.
+    size = _norm(read) + data.norm(problem.predict(np.abs(u), candidate.parameter))
     edge = _edge(problem, data, u)
     misfit = _norm(read - y) + problem.rounding * (size + _norm(y))
     rounding = problem.rounding * (size + _norm(edge))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,18 +47,52 @@ def ray_matrix(basis: Any, origins: Any, directions: Any) -> csr_matrix:
         raise InputError(f"mesh has dimension {mesh.dim()}; rays need a mesh in the plane")
     origins, directions = _check_rays(origins, directions, 2)
     nodes, weights = _gauss(basis)
+    blocks = []
+    for ray, cell, enter, length in _chords(mesh, origins, directions):
+        points = origins[:, ray, None] + directions[:, ray, None] * (enter + length * nodes)
+        blocks.append((ray, cell, local_values(basis, points, cell, length * weights)))
+    return scatter(basis, blocks, origins.shape[1])
+
+
+def ray_integrals(
+    mesh: Any, origins: Any, directions: Any, function: Callable[[Array], Array], points: int
+) -> Array:
+    """Integrals of functions over the part of each line inside the mesh, by Gauss points on every chord.
+
+    Parameters
+    ----------
+    origins, directions
+        As for `ray_matrix`.
+    function
+        Of points ``(2, n)``; values of shape ``(functions, n)``.
+    points
+        Number of Gauss points on the chord of a cell.
+
+    Returns
+    -------
+    Array
+        Shape ``(functions, n_rays)``.
+    """
+    origins, directions = _check_rays(origins, directions, 2)
+    t, w = np.polynomial.legendre.leggauss(points)
+    nodes, weights = 0.5 * (1.0 + t), 0.5 * w
+    sums = []
+    for ray, _, enter, length in _chords(mesh, origins, directions):
+        x = origins[:, ray, None] + directions[:, ray, None] * (enter + length * nodes)
+        values = function(x.reshape(2, -1)).reshape(-1, *x.shape[1:])
+        parts = (values * length) @ weights
+        sums.append(np.array([np.bincount(ray, part, minlength=origins.shape[1]) for part in parts]))
+    return np.asarray(np.sum(sums, axis=0))
+
+
+def _chords(mesh: Any, origins: Array, directions: Array) -> Iterator[tuple[Index, Index, Array, Array]]:
+    """Rays, cells, and where each ray enters a cell and how long it stays there, columns ``(n, 1)``."""
     tolerance = _vertex_tolerance(mesh)
     outer = mesh.f2t[1, mesh.t2f] < 0
-    blocks = []
     for ray, cell in BoxIndex(mesh).near_lines(origins, directions):
         enter, leave = _clip(mesh, origins[:, ray], directions[:, ray], cell, tolerance, outer[:, cell])
         hit = leave > enter
-        ray, cell, enter, leave = ray[hit], cell[hit], enter[hit], leave[hit]
-        length = (leave - enter)[:, None]
-        along = enter[:, None] + length * nodes
-        points = origins[:, ray, None] + directions[:, ray, None] * along
-        blocks.append((ray, cell, local_values(basis, points, cell, length * weights)))
-    return scatter(basis, blocks, origins.shape[1])
+        yield ray[hit], cell[hit], enter[hit, None], (leave - enter)[hit, None]
 
 
 def sampled_ray_matrix(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,35 @@ def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr
     covered = _without_rounding(area, mesh.dim(), radius)
     factors = np.divide(1.0, covered, out=np.zeros_like(covered), where=covered > 0)
     return csr_matrix(diags(factors) @ scatter(basis, blocks, len(area)))
+
+
+def disc_averages(
+    mesh: Any, centres: Any, radius: float, function: Callable[[Array], Array], order: int, sides: int = 24
+) -> Array:
+    """Averages of functions over the polygons of `disc_matrix`, by a rule of an order on their parts in each cell.
+
+    Parameters
+    ----------
+    function
+        Of points ``(dimension, n)``; values of shape ``(functions, n)``.
+
+    Returns
+    -------
+    Array
+        Shape ``(functions, n_discs)``.
+    """
+    check_mesh(mesh)
+    centres, radius, sides = _check_discs(mesh, centres, radius, sides)
+    nodes, weights = get_quadrature(RefTri if mesh.dim() == 2 else RefLine, order)
+    barycentric = np.vstack((1 - nodes.sum(axis=0), nodes))
+    area, sums = np.zeros(centres.shape[1]), []
+    for disc, _, simplices, measure in _pieces(mesh, centres, radius, sides):
+        points = np.einsum("dvn,vq->dnq", simplices, barycentric)
+        values = function(points.reshape(len(points), -1)).reshape(-1, *points.shape[1:])
+        parts = measure * (values @ (weights / weights.sum()))
+        sums.append(np.array([np.bincount(disc, part, minlength=len(area)) for part in parts]))
+        area += np.bincount(disc, measure, minlength=len(area))
+    return np.asarray(np.sum(sums, axis=0) / area)
 
 
 def covered_area(mesh: Any, centres: Any, radius: float, sides: int = 24) -> Array:

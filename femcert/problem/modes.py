@@ -27,21 +27,26 @@ class _ProductSpace(ParameterSpace):
         self, basis: Basis, k: int | tuple[int, int], *, inner: str = "l2", box: Box | None = None
     ) -> None:
         x = check_state_basis(basis).doflocs
-        self._low, self._high = _limits(basis, box)
-        self.frequencies = _frequencies(k, self._high - self._low, self._first)
+        self.low, self.high = _limits(basis, box)
+        self.frequencies = _frequencies(k, self.lengths, self._first)
         modes = self._modes(x)
         super().__init__(basis, _unit_columns(basis, modes.T, inner), inner=inner)
         # The columns are the modes times these.
         self._scales = np.einsum("ij,ji->i", modes, self.matrix) / np.einsum("ij,ij->i", modes, modes)
 
     def _modes(self, x: Array) -> Array:
-        s = (x - self._low[:, None]) / (self._high - self._low)[:, None]
+        s = (x - self.low[:, None]) / self.lengths[:, None]
         # Shape (dimension, modes, points); the product over dimensions is the mode.
         return np.asarray(np.prod(type(self)._mode(np.pi * self.frequencies[:, :, None] * s[:, None, :]), axis=0))
 
     def functions_at(self, x: Array) -> Array:
         """The functions that the columns interpolate, at points ``(dimension, points)``: shape ``(modes, points)``."""
         return self._scales[:, None] * self._modes(x)
+
+    @property
+    def lengths(self) -> Array:
+        """Sides of the box."""
+        return self.high - self.low
 
     @property
     def amplitudes(self) -> Array:
@@ -51,7 +56,7 @@ class _ProductSpace(ParameterSpace):
     @property
     def steepness(self) -> float:
         """The largest wave number: the n-th derivatives are at most its n-th power times the function's amplitude."""
-        return float(np.sqrt(np.sum((np.pi * self.frequencies / (self._high - self._low)[:, None]) ** 2, axis=0)).max())
+        return float(np.sqrt(np.sum((np.pi * self.frequencies / self.lengths[:, None]) ** 2, axis=0)).max())
 
 
 class SineSpace(_ProductSpace):

@@ -56,6 +56,7 @@ class RaySensors(Sensors):
         # Angle by angle, bin by bin.
         origins = (centre[:, None, None] + across[:, :, None] * offsets).reshape(2, -1)
         directions = np.repeat(along, self.bins, axis=1)
+        self.rule, self.origins, self.directions = rule, frozen(origins), frozen(directions)
         if rule == "exact":
             matrix = ray_matrix(basis, origins, directions)
         elif rule == "sampled":

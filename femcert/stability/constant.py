@@ -15,9 +15,10 @@ from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
 from .conditional import conditional_parts
-from .continuous import Gap, continuous_gap, needed_size
+from .continuous import continuous_gap, needed_size
 from .dense import Spectrum, scaled_forward, spectrum
 from .directions import Directions
+from .gap import Gap
 from .modulus import Modulus
 from .nonlinear import Validity, validation
 from .sparse import sparse_extremes
@@ -185,7 +186,8 @@ def stability(
         problems and balls.
     guarantee
         ``"discrete"``: a statement about the discretized problem. ``"continuous"``: about the equation itself, on the
-        class of finite-element functions that the columns of the space are; the singular values are then lower bounds.
+        class of finite-element functions that the columns of the space are, or of sines and cosines themselves; the
+        singular values are then lower bounds. For `EllipticSource`, heat on a box with sines, and tomography.
     levels
         For a class with a ball and more coordinates than observations, where stability is conditional: the range
         ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
@@ -237,7 +239,8 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:
-        source = "1 / (sigma_min of the mesh - product of energy errors)"
+        known = not gap.rows.any()
+        source = "1 / sigma_min of the exact map" if known else "1 / (sigma_min of the mesh - product of energy errors)"
         constant, scope = Bound(1.0 / float(found.kept * sigma[-1]), "upper", source), "continuous"
     if not problem.linear:
         validity, reason = validation(problem, at, data) if validate else (None, NOT_VALIDATED)

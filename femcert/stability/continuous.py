@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -16,94 +16,49 @@ from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..problem.equation import Equation, Field
+from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
 from ..problem.lagrange import constant_basis, degree
 from ..problem.linear import dense
 from ..problem.mesh import diameters
 from ..problem.sensors import PointSensors
+from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved
 from ..residual.interval import line_bound
 from ..residual.norms import state_norm
 from ..residual.static import static_bound
 from ..residual.workspace import Workspace
+from .exact_maps import heat_map, ray_map
 from .functions import function_class
-
-
-class Prediction(NamedTuple):
-    """Whitened data of the exact solution for a parameter of the class, and how far each of them may be off."""
-
-    values: Array
-    errors: Array
-
-
-class ExactMap(Protocol):
-    """The forward map of the continuous problem, as far as it is known."""
-
-    def predict(self, coefficients: Array) -> Prediction:
-        """Whitened data of the exact solution for the parameter of the class with these coordinates."""
-
-    def distance(self, parameter: Array, coefficients: Array) -> float:
-        """An upper bound of ``‖q - p‖_Q``, q a dof vector and p the parameter with these coordinates."""
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Energy errors of the states behind a forward matrix.
-
-    Attributes
-    ----------
-    forward
-        ``F`` of the mesh in orthonormal coordinates and whitened data, corrected by the residuals on adjoint states.
-    columns, rows
-        Guaranteed energy errors of the states of the columns, and of the adjoint states of the (whitened) sensors.
-    integrals
-        Bound of what quadrature misses of F.
-    exact
-        The exact map itself, for single parameters.
-    problem, whitening
-        What it belongs to: the problem, and the matrix that whitens its data.
-    """
-
-    forward: Array
-    columns: Array
-    rows: Array
-    exact: ExactMap = field(repr=False, compare=False)
-    problem: Problem = field(repr=False, compare=False)
-    whitening: Array = field(repr=False, compare=False)
-    integrals: float = 0.0
-
-    @property
-    def size(self) -> float:
-        """``‖eta*‖ ‖eta‖``, an upper bound of the norm of the difference of the two forward maps."""
-        return float(np.linalg.norm(self.rows) * np.linalg.norm(self.columns)) + self.integrals
-
-
-def whitening(problem: Problem, data: Data | None) -> Array:
-    """The matrix ``L^-1`` of ``C = L L'``."""
-    unit = np.eye(problem.observation_count)
-    return unit if data is None else data.whiten(unit)
+from .gap import Gap, Prediction, whitening
 
 
 def continuous_gap(problem: Problem, data: Data | None) -> Gap:
-    """How far the forward map of an `EllipticSource` on its mesh is from that of the continuous equation.
+    """How far the forward map of a problem on its mesh is from that of the continuous equation.
 
-    For the column with state u, discrete state u_h and residual r, and a sensor with adjoint states z and z_h,
-    ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
-    Galerkin state), the second one is at most the product of the energy errors. The class is that of the
+    Of an `EllipticSource`, for the column with state u, discrete state u_h and residual r, and a sensor with adjoint
+    states z and z_h, ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is
+    rounding for a Galerkin state), the second one is at most the product of the energy errors. The class is that of the
     finite-element functions that the columns of the space are; of a `SineSpace` or `CosineSpace`, the functions
     themselves, with what interpolation leaves out. Point values are bounded on H1 on a line only; there both states
     are taken on the mesh cut at the sensors.
+
+    Of a `HeatInitial` on a box, with sines, and of `Tomography` the map itself is known (`heat_map`, `ray_map`).
 
     Raises
     ------
     UncertifiedError
         The sensors are not bounded functionals that are known here, or an energy error is only estimated.
     """
+    whiten = whitening(problem, data)
+    if isinstance(problem, (HeatInitial, Tomography)):
+        closed = heat_map(problem, whiten) if isinstance(problem, HeatInitial) else ray_map(problem, whiten)
+        return closed.gap(problem)
     if not isinstance(problem, EllipticSource):
         raise UncertifiedError(f"guarantee='continuous' is for EllipticSource, not for a {type(problem).__name__}")
-    exact = SourceMap(problem, whitening(problem, data))
+    exact = SourceMap(problem, whiten)
     forward, columns, integrals = exact.matrix()
-    return Gap(forward, columns, exact.rows, exact, problem, exact.whitening, integrals)
+    return Gap(forward, columns, exact.rows, exact, problem, whiten, integrals)
 
 
 class SourceMap:

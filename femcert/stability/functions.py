@@ -90,19 +90,34 @@ def _order(mesh: Any, steepness: float) -> tuple[int, float]:
         The elements are so large for the functions that no rule integrates them.
     """
     corners, h = mesh.t.shape[0], float(diameters(mesh).max())
-    # Jung: the circle around a set in the plane; on quadrilaterals the Jacobian takes one degree.
-    reach = steepness * h / (2.0 if corners == 2 else np.sqrt(3.0))
+    # On quadrilaterals the Jacobian takes one degree.
     spare = 1 if corners == 4 else 0
-    if reach == 0.0:
-        return 6, 0.0
-    best = (MOST_ORDER[corners] - spare) // 2
-    for n in range(2, best + 1):
+    most = (MOST_ORDER[corners] - spare) // 2
+    degree, remainder = resolved_degree(steepness, h, radius_around(h, mesh.dim()), most)
+    return max(2 * degree + spare, 6), remainder
+
+
+def resolved_degree(steepness: float, h: float, radius: float, most: int) -> tuple[int, float]:
+    """The least degree n (up to `most`) at which ``(s rho)^(n+1) / (n+1)!`` is rounding, and that remainder.
+
+    Raises
+    ------
+    UncertifiedError
+        It is not even small: no rule integrates the modes on elements of size h.
+    """
+    reach = max(steepness * radius, 1e-300)
+    for n in range(2, most + 1):
         size = (n + 1) * log(reach) - lgamma(n + 2)
         if size < log(SMALL_REMAINDER):
-            return max(2 * n + spare, 6), exp(size)
+            break
     if not size <= log(MOST_REMAINDER):
         raise UncertifiedError(
             f"not certified on this mesh, refine: a mode has a wavelength of {2.0 * np.pi / steepness:.2g}, which no "
-            f"quadrature resolves on elements of size {h:.2g}; elements of size {h / reach:.2g} would do"
+            f"quadrature resolves on elements of size {h:.2g}; elements of size {1.0 / steepness:.2g} would do"
         )
-    return MOST_ORDER[corners], exp(size)
+    return n, exp(size)
+
+
+def radius_around(diameter: float, dimension: int) -> float:
+    """Of the circle around any set of a diameter (Jung); half of it on a line."""
+    return diameter / 2.0 if dimension == 1 else diameter / float(np.sqrt(3.0))
