@@ -64,6 +64,8 @@ def farthest_axes(axes: Array, offset: Array) -> tuple[Array, Array]:
     scale = np.where((scale > 0.0) & ~endless, scale, 1.0)
     a, b, longest = (np.where(endless, 0.0, part) / scale for part in (a, b, longest))
     d = a * np.abs(b)
+    # Then a_i or |b_i| is below 1e-75, and without it nothing changes to rounding.
+    d = np.where(d < 1e-150, 0.0, d)
     # lam = max a² + mu, so that nothing cancels in lam - a_i² = mu + gap_i.
     gap = (longest - a) * (longest + a)
     mu = _multiplier(d, gap)

@@ -17,7 +17,7 @@ from .ellipsoid import EPS, farthest_axes, support_axes
 
 # Bounds of log kappa, the first step away from 0, and when to stop: the relative gap to a witness, the width in log
 # kappa, the distance of log(q_2 / q_1) from 0. Near its minimum the bound is flat, or has a kink.
-RANGE, STRIDE, CLOSE, NARROW, BALANCED, MOST_STEPS = 40.0, 2.0, 1e-10, 1e-8, 1e-7, 80
+RANGE, STRIDE, CLOSE, NARROW, BALANCED, MOST_STEPS = 40.0, 2.0, 1e-9, 1e-7, 1e-6, 80
 # Numbers in the eigenvectors that are kept at once.
 MOST_NUMBERS = 4_000_000
 
@@ -59,30 +59,19 @@ class Intersection:
                 f"data and ball together do not bound the class (condition {extremes[0]:.2g} / {extremes[-1]:.2g}): "
                 "some parameter is seen by neither of them to rounding; take a norm for the ball, not a seminorm"
             )
+        f1, f2, eta, perp, self._inverse = _diagonal(A, y, a, h, Q, R)
         size = float(np.linalg.norm(y))
-        # Twice what both constraints allow: room for the error of A and L themselves.
-        self.reach = 2.0 * float(np.hypot((size + level) / a, radius / h) / extremes[-1])
+        self.reach = _reach(f1, f2, self._inverse, size + level, radius)
         allowance = eps * (size + a * self.reach)
-        self._delta = level + allowance
-        self._rho = float(np.hypot(radius, 4.0 * np.sqrt(k * EPS) * h * self.reach)) + eps * h * self.reach
-        self._A, self._y, self._H = A / self._delta, y / self._delta, H / self._rho
-        self._diagonalize(Q, R, a / self._delta, h / self._rho)
+        delta = level + allowance
+        rho = float(np.hypot(radius, 4.0 * np.sqrt(k * EPS) * h * self.reach)) + eps * h * self.reach
+        self._A, self._y, self._H = A / delta, y / delta, H / rho
+        self._f1, self._f2, self._eta = f1 / delta, f2 / rho, eta / delta
+        self._perp = max(perp - eps * size, 0.0) / delta
         # Relative error of W^-1.
         self._error = 16.0 * k * EPS * float(extremes[0] / extremes[-1])
         self.centre = self._inverse @ self._path(_root_of(self._imbalance))
-        self.least = max(self._delta * self._least() - allowance, 0.0)
-
-    def _diagonalize(self, Q: Array, R: Array, a: float, h: float) -> None:
-        m, k = len(self._A), len(R)
-        U, cosine, Xt = svd(Q[:m], full_matrices=m < k)
-        eta = U.T @ self._y
-        self._f1, self._eta = (np.zeros(k) for _ in range(2))
-        self._f1[: len(cosine)], self._eta[: len(cosine)] = a * cosine, eta[: len(cosine)]
-        self._f2 = h * np.linalg.norm(Q[m:] @ Xt.T, axis=0)
-        rounding = 16.0 * np.sqrt(m * k) * EPS * np.linalg.norm(self._y)
-        perp = np.linalg.norm(self._y - U[:, : len(cosine)] @ eta[: len(cosine)])
-        self._perp = max(float(perp - rounding), 0.0)
-        self._inverse = np.asarray(solve_triangular(R, Xt.T))
+        self.least = max(delta * self._least() - allowance, 0.0)
 
     def farthest(self, points: Array) -> tuple[Array, Array]:
         """Upper bounds of ``max ‖x - p‖``, and points of the set whose distance bounds it from below."""
@@ -163,7 +152,7 @@ class Intersection:
         f_low, f_high, t = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count)
         best, known = np.full(count, np.inf), np.full(count, -np.inf)
         witness = np.tile(self.centre, (count, 1))
-        active = np.arange(count)
+        active, before = np.arange(count), np.zeros(count, dtype=bool)
         for step in range(MOST_STEPS):
             value, x = bound(t[active], active)
             best[active] = np.minimum(best[active], value)
@@ -175,9 +164,10 @@ class Intersection:
             up = f > 0.0
             low[active[up]], f_low[active[up]] = t[active[up]], f[up]
             high[active[~up]], f_high[active[~up]] = t[active[~up]], f[~up]
-            # Illinois: an end that stays counts half.
-            f_low[active[~up]] *= 0.5
-            f_high[active[up]] *= 0.5
+            # Illinois: an end that stays twice counts half.
+            f_low[active[~up & ~before[active]]] *= 0.5
+            f_high[active[up & before[active]]] *= 0.5
+            before[active] = up
             size = np.abs(best[active] - merit(np.tile(self.centre, (len(active), 1)), active)) + np.abs(best[active])
             open_ = (best[active] - known[active] > CLOSE * size) & (np.abs(f) > BALANCED)
             open_ &= high[active] - low[active] > NARROW
@@ -219,6 +209,28 @@ class Intersection:
         return float(np.sqrt(max(square, self._perp**2)))
 
 
+def _diagonal(A: Array, y: Array, a: float, h: float, Q: Array, R: Array) -> tuple[Array, Array, Array, float, Array]:
+    """``‖A x - y‖² = ‖f_1 v - eta‖² + perp²`` and ``x' L x = ‖f_2 v‖²`` with ``x = W^-1 v``: f_1, f_2, eta, perp, W^-1.
+
+    From ``[A / a; H / h] = Q R``: the singular vectors X of the upper part of Q diagonalize its lower part as well.
+    """
+    m, k = A.shape
+    U, cosine, Xt = svd(Q[:m], full_matrices=m < k)
+    f1, eta = np.zeros(k), np.zeros(k)
+    f1[: len(cosine)], eta[: len(cosine)] = a * cosine, (U.T @ y)[: len(cosine)]
+    f2 = h * np.linalg.norm(Q[m:] @ Xt.T, axis=0)
+    return f1, f2, eta, float(np.linalg.norm(y - U @ (U.T @ y))), np.asarray(solve_triangular(R, Xt.T))
+
+
+def _reach(f1: Array, f2: Array, inverse: Array, seen: float, radius: float) -> float:
+    """A bound of ‖x‖ where ``‖A x‖ <= seen`` and ``x' L x <= rho²``, twice it for errors of A and L themselves."""
+    lengths = np.sum(inverse**2, axis=0)
+    kappa = np.exp(np.arange(-RANGE, RANGE + 1.0))[:, None]
+    # Without data and noise every level is large enough.
+    D = (f1 / (seen or 1.0)) ** 2 + kappa * (f2 / radius) ** 2
+    return 2.0 * float(np.sqrt(np.min((1.0 + kappa[:, 0]) * np.sum(lengths / D, axis=-1))))
+
+
 def _root(L: Array) -> Array:
     """H with ``H' H = L``."""
     size = float(np.abs(L).max())
@@ -249,6 +261,6 @@ def _next(t: Array, low: Array, high: Array, f_low: Array, f_high: Array, step: 
     width = high - low
     both = ~np.isnan(f_low + f_high)
     share = np.divide(f_low, f_low - f_high, out=np.full(len(t), 0.5), where=both)
-    inner = low + np.clip(share, 1e-3, 1.0 - 1e-3) * width if step % 4 else low + 0.5 * width
+    inner = low + (np.clip(share, 1e-3, 1.0 - 1e-3) if step % 4 else 0.5) * width
     outer = np.clip(t + np.where(np.isnan(f_low), -1.0, 1.0) * STRIDE * 2.0**step, -RANGE, RANGE)
     return np.where(both, inner, outer)
