@@ -61,7 +61,7 @@ class Dominance(ExactRadius):
 
     def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison:
         """The comparison of two candidates by a resolved rule."""
-        if self.evidence is None and problem.linear:
+        if self.evidence is None and self.computed is None and problem.linear:
             raise UncertifiedError("dominance needs the consistent set, which is not made for so many coordinates")
         evidence = self.evidence_at(problem, data, baseline)
         (xl, outside_l), (xb, outside_b) = (evidence.coordinates(c.parameter) for c in (learned, baseline))

@@ -15,11 +15,14 @@ from ..problem.base import Problem
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
-from ..stability import stability
+from ..stability import Stability
 from ..stability.dense import gram_kept, scaled_forward
 from ..stability.functions import function_class
 from ..stability.nonlinear import validated
 from .consistent import ConsistentSet
+
+# How often a radius enters its own bound, and by how much it must get smaller to do so again.
+MOST_ROUNDS, CLOSER = 20, 0.99
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Evidence:
         The set of coordinates.
     scope
         ``"discrete"`` or ``"continuous"``.
-    centre
-        The parameter at the origin of the coordinates (dof vector); zero unless the problem was linearized.
+    origin
+        The coordinates that are the origin of the set: of the candidate about which it was made, or zero.
     root
         Upper triangular R with ``x = R c``.
     outside
@@ -46,24 +49,20 @@ class Evidence:
     scope: str
     root: Array = field(repr=False)
     outside: Callable[[Array, Array], float] = field(repr=False, compare=False)
-    centre: Array | None = field(default=None, repr=False)
+    origin: Array | float = field(default=0.0, repr=False)
 
     def belongs_to(self, problem: Problem, data: Data) -> bool:
         """Whether it was made for this problem and these data."""
         return self.problem is problem and self.data is data
 
     def coordinates(self, parameter: Array) -> tuple[Array, float]:
-        """Of the projection on the class, and the distance ``‖q_perp‖_Q`` from it, from above."""
-        space = self.problem.parameters
-        moved = parameter if self.centre is None else parameter - self.centre
-        c, _ = space.project(moved)
-        return np.asarray(self.root @ c), self.outside(moved, c)
+        """Of the projection on the class, from the origin, and the distance ``‖q_perp‖_Q`` from it, from above."""
+        c, _ = self.problem.parameters.project(parameter)
+        return np.asarray(self.root @ c - self.origin), self.outside(parameter, c)
 
     def field(self, coordinates: Array) -> Array:
         """The parameter with these coordinates (dof vector)."""
-        space = self.problem.parameters
-        q = space.field(solve_triangular(self.root, coordinates))
-        return q if self.centre is None else q + self.centre
+        return self.problem.parameters.field(solve_triangular(self.root, coordinates + self.origin))
 
     def farthest(self, parameter: Array) -> tuple[float, Array]:
         """Upper bound of the distance to every consistent parameter, and one that is (nearly) so far away."""
@@ -87,25 +86,35 @@ def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
 
 
-def continuous_evidence(problem: Problem, data: Data) -> Evidence:
-    """The same for the equation itself: with all forward maps that are within the gap of that of the mesh.
+def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: Array) -> Evidence:
+    """The same for the equation itself, about a candidate with the coordinates x of its part in the class.
 
-    Raises
-    ------
-    UncertifiedError
-        The gap is not known for the problem, or the mesh is too coarse, see `stability`.
+    With the exact map F, which is within gap of that of the mesh, F_h, a consistent parameter at ``x + e`` has
+    ``‖F_h e + F x - y‖ <= delta + gap ‖e‖``. ``F x`` is known but for its errors, and ``‖e‖ <= r`` for a first radius
+    r; the farthest e of that set is a better one, and so on.
+
+    Parameters
+    ----------
+    constant
+        With guarantee ``"continuous"``.
     """
-    gap = stability(problem, data=data, guarantee="continuous").gap
+    gap = constant.gap
     assert gap is not None
-    zero = gap.exact.predict(np.zeros(problem.parameters.dimension))
-    y = data.whiten(data.values) - zero.values
-    level = data.noise_level + float(np.linalg.norm(zero.errors))
-    A = gap.forward
-    relative = gap.size / float(np.linalg.norm(A, 2))
-    consistent = ConsistentSet(A, y, level, rounding=problem.rounding + relative, **_ball(problem))
-    functions = function_class(problem.parameters, problem.basis.mesh)
-    root = problem.parameters.root if functions is None else functions.root
-    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance)
+    space = problem.parameters
+    c, _ = space.project(at)
+    functions = function_class(space, problem.basis.mesh)
+    root = space.root if functions is None else functions.root
+    predicted = gap.exact.predict(c)
+    y = data.whiten(data.values) - predicted.values
+    level = data.noise_level + float(np.linalg.norm(predicted.errors))
+    radius = constant.radius(float(np.linalg.norm(y)) + level)
+    for _ in range(MOST_ROUNDS):
+        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, rounding=problem.rounding)
+        smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
+        if not smaller < CLOSER * radius:
+            break
+        radius = smaller
+    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance, np.asarray(root @ c))
 
 
 def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
@@ -135,7 +144,8 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     A = scaled_forward(problem, centre, data)
     y = data.whiten(data.values - predicted)
     consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding)
-    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem), centre)
+    origin = np.asarray(space.root @ space.project(centre)[0])
+    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem), origin)
 
 
 def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:

@@ -14,7 +14,7 @@ from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..residual import Residuals, evaluate
-from ..stability import stability
+from ..stability import Stability, stability
 from ..stability.constant import GUARANTEES
 from .certificate import Certificate
 from .evidence import Evidence, continuous_evidence, discrete_evidence, linearized_evidence
@@ -37,7 +37,7 @@ class ExactRadius(Rule):
     ----------
     guarantee
         ``"discrete"``: consistent with the discretized problem. ``"continuous"``: with the equation itself; the noise
-        level is then enlarged by what the forward map of the mesh may be off.
+        level is then enlarged by what the forward map of the mesh may be off between candidate and truth.
 
     Notes
     -----
@@ -48,6 +48,7 @@ class ExactRadius(Rule):
 
     guarantee: str = "discrete"
     evidence: Evidence | None = field(default=None, repr=False, compare=False)
+    computed: Stability | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,19 +56,24 @@ class ExactRadius(Rule):
             raise InputError(f"guarantee is {self.guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
 
     def resolved(self, problem: Problem, data: Data) -> ExactRadius:
-        """The rule with the consistent set, which is the same for all candidates."""
+        """The rule with what is the same for all candidates: the consistent set, or the continuous constant."""
         if self.evidence is not None and self.evidence.belongs_to(problem, data):
             return self
+        if self.computed is not None and self.computed.gap is not None and self.computed.gap.problem is problem:
+            return self
+        space, m = problem.parameters, problem.observation_count
+        if self.guarantee == "continuous":
+            if not problem.linear or space.ball is not None:
+                raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
+            return replace(self, computed=stability(problem, data=data, guarantee="continuous"))
         if not problem.linear or _by_modulus(problem):
             return replace(self, evidence=None)
-        space, m = problem.parameters, problem.observation_count
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
             raise UncertifiedError(
                 f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
                 f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
             )
-        make = continuous_evidence if self.guarantee == "continuous" else discrete_evidence
-        return replace(self, evidence=make(problem, data))
+        return replace(self, evidence=discrete_evidence(problem, data))
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""
@@ -82,7 +88,7 @@ class ExactRadius(Rule):
                 **{**dict(residuals.items()), "admissibility": distance}, reported=residuals.reported
             ),
             total=residuals.data.value,
-            stability=self.stability or _constant(problem, data),
+            stability=self.stability or self.computed or _constant(problem, data),
             scope=scope,
             noise_level=data.noise_level,
             name=candidate.name,
@@ -91,8 +97,6 @@ class ExactRadius(Rule):
 
     def _radius(self, problem: Problem, data: Data, candidate: Candidate) -> tuple[float, str]:
         if _by_modulus(problem):
-            if self.guarantee == "continuous":
-                raise UncertifiedError("guarantee='continuous' is not known for the modulus of continuity on a ball")
             value, allowance = proven_radius(problem, data, candidate, None)
             return value + allowance, "discrete"
         evidence = self.evidence_at(problem, data, candidate)
@@ -102,11 +106,11 @@ class ExactRadius(Rule):
         return distance, evidence.scope
 
     def evidence_at(self, problem: Problem, data: Data, candidate: Candidate) -> Evidence:
-        """The consistent parameters; of a nonlinear problem by its linearization at a candidate."""
+        """The consistent parameters, about a candidate where an error of the forward map depends on it."""
         if self.evidence is not None:
             return self.evidence
-        if self.guarantee == "continuous":
-            raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems")
+        if self.computed is not None:
+            return continuous_evidence(problem, data, self.computed, candidate.parameter)
         return linearized_evidence(problem, data, candidate.parameter)
 
     def to_dict(self) -> dict[str, Any]:
