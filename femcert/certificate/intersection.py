@@ -49,7 +49,7 @@ class Intersection:
 
     def __init__(self, A: Array, y: Array, level: float, L: Array, radius: float, *, rounding: float) -> None:
         m, k = A.shape
-        H = _root(L)
+        H, relative = _root(L)
         eps = rounding + 16.0 * np.sqrt((m + k) * k) * EPS
         a, h = (float(np.linalg.norm(part, 2)) or 1.0 for part in (A, H))
         Q, R = qr(np.vstack([A / a, H / h]), mode="economic")
@@ -64,7 +64,9 @@ class Intersection:
         self.reach = _reach(f1, f2, self._inverse, size + level, radius)
         allowance = eps * (size + a * self.reach)
         delta = level + allowance
-        rho = float(np.hypot(radius, 4.0 * np.sqrt(k * EPS) * h * self.reach)) + eps * h * self.reach
+        # The error of H, relative to L or in the norm of its rows, whichever is less.
+        rho = float(min(radius * np.sqrt(1.0 + relative), np.hypot(radius, k * np.sqrt(16.0 * EPS) * h * self.reach)))
+        rho += eps * h * self.reach
         self._A, self._y, self._H = A / delta, y / delta, H / rho
         self._f1, self._f2, self._eta = f1 / delta, f2 / rho, eta / delta
         self._perp = max(perp - eps * size, 0.0) / delta
@@ -231,15 +233,26 @@ def _reach(f1: Array, f2: Array, inverse: Array, seen: float, radius: float) -> 
     return 2.0 * float(np.sqrt(np.min((1.0 + kappa[:, 0]) * np.sum(lengths / D, axis=-1))))
 
 
-def _root(L: Array) -> Array:
-    """H with ``H' H = L``."""
+def _root(L: Array) -> tuple[Array, float]:
+    """H with ``H' H = L``, and a bound of its error relative to L: infinite for a seminorm.
+
+    With unit diagonal first, ``L = D S D``: a form that weighs coordinates very differently keeps its digits.
+    """
     size = float(np.abs(L).max())
     if not np.abs(L - L.T).max() <= 1e-10 * size:
         raise InputError("form is not symmetric; expected the matrix of a squared norm or seminorm")
-    squares, vectors = np.linalg.eigh((L + L.T) / 2.0)
-    if squares[0] < -1e-10 * size:
-        raise InputError(f"form has the negative eigenvalue {squares[0]:.2g}; expected that of a norm or seminorm")
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0))[:, None] * vectors.T)
+    diagonal = np.diag(L)
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    squares, vectors = np.linalg.eigh((L + L.T) / 2.0 / scale / scale[:, None])
+    if squares[0] < -1e-10 * max(squares[-1], 1.0) or np.any(diagonal < 0.0):
+        least = min(float(squares[0]), float(diagonal.min()))
+        raise InputError(f"form has the negative eigenvalue {least:.2g}; expected that of a norm or seminorm")
+    error = 16.0 * len(L) * EPS * squares[-1]
+    return np.sqrt(np.maximum(squares, 0.0))[:, None] * vectors.T * scale, _share(error, squares[0])
+
+
+def _share(error: float, least: float) -> float:
+    return float(error / (least - error)) if least > error else float("inf")
 
 
 def _root_of(falling: Callable[[float], float]) -> float:
