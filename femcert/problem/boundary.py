@@ -183,11 +183,7 @@ def _natural_part(name: str, facets: NDArray[np.int64], neumann: Mapping[str, An
 
 
 def _facet_basis(basis: Basis, facets: NDArray[np.int64]) -> FacetBasis:
-    try:
-        return FacetBasis(basis.mesh, basis.elem, facets=facets, intorder=2 * basis.elem.maxdeg + 1)
-    except Exception as error:  # noqa: BLE001
-        # scikit-fem raises a plain Exception where Newton's method does not invert the map of a very thin quad.
-        raise InputError(f"the boundary facets of the mesh cannot be used: {error}") from None
+    return FacetBasis(basis.mesh, basis.elem, facets=facets, intorder=2 * basis.elem.maxdeg + 1)
 
 
 def on_facets(value: Value, part: FacetBasis, name: str) -> Array:
