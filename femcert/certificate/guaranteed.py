@@ -36,7 +36,7 @@ class GuaranteedParts:
         Bound of ``‖H (u0 - S p)‖_Y``: S the exact solution operator, p the part of the parameter in the class, u0 the
         state without its boundary error.
     bc
-        ``‖H E‖_Y`` for the boundary error, extended into the domain by the equation: ``u = u0 + E``.
+        ``‖H E‖_Y`` for the boundary error, extended into the domain: ``u = u0 + E``.
     admissibility
         ``‖q - p‖_Q``.
     stability
@@ -138,25 +138,29 @@ def _parts(
     read = data.whiten(problem.predict(u, candidate.parameter))
     # A state that oscillates may cancel in an average, its rounding errors do not.
     size = _norm(read) + data.norm(problem.predict(np.abs(u), candidate.parameter))
-    edge = _edge(problem, data, u)
+    off = read - exact.values
+    share = _boundary_share(problem, data, u, off)
     misfit = _norm(read - y) + problem.rounding * (size + _norm(y))
-    rounding = problem.rounding * (size + _norm(edge))
-    missed = _norm(np.abs(read - edge - exact.values) + exact.errors) + rounding
+    missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + problem.rounding * size
     return (
         Bound(misfit, "upper", "norm of H u - y"),
         Bound(missed, "upper", "dual-weighted residual at every sensor"),
-        Bound(_norm(edge), "upper", "sensor values of the extended boundary error") if edge.any() else none,
+        Bound(share * _norm(off), "upper", "sensor values of the extended boundary error") if share > 0.0 else none,
     )
 
 
-def _edge(problem: Problem, data: Data, u: Array) -> Array:
-    """Whitened sensor values of the boundary error of a state, extended into the domain as the equation does."""
-    if not isinstance(problem, EllipticSource):
-        # The exact values at the sensors are known, so the whole error of the state is in one part.
-        return np.zeros(problem.observation_count)
-    defect = u - problem.boundary.values
-    lift = state_norm(problem, "energy").lift(defect, problem.free)
-    return data.whiten(problem.observe(lift))
+def _boundary_share(problem: Problem, data: Data, u: Array, off: Array) -> float:
+    """How much of what a state misses at the sensors is due to its boundary values, between 0 and 1.
+
+    Any extension E of the boundary error into the domain may be split off. That of the equation has sensor values e;
+    the one with the part of e along ``H (u - S p)`` keeps the sum of both parts as small as their whole.
+    """
+    if not isinstance(problem, EllipticSource) or not off.any():
+        # Elsewhere the exact values at the sensors are known, and the error of the state is in one part.
+        return 0.0
+    lift = state_norm(problem, "energy").lift(u - problem.boundary.values, problem.free)
+    edge = data.whiten(problem.observe(lift))
+    return float(np.clip(edge @ off / (off @ off), 0.0, 1.0))
 
 
 def _norm(values: Array) -> float:
