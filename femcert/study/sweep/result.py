@@ -1,0 +1,113 @@
+"""The result of a sweep: a record for each trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...problem.checks import Array
+from . import table
+from .grid import AXES, Grid
+
+Records = NDArray[np.void]
+
+
+def record_type(rules: int) -> np.dtype[np.void]:
+    """What is kept of a trial: the two errors, and of each rule its decision and ``R_learn / R_base`` (or NaN)."""
+    errors = [("baseline_error", "f8"), ("learned_error", "f8")]
+    return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", "?", (rules,))])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """All trials of a sweep, decided by every rule.
+
+    Attributes
+    ----------
+    grid, seed
+        What was drawn.
+    rules
+        Names of the rules; the first is the one whose ratios the regimes are judged by.
+    records
+        A record for each trial, see `record_type`, in the order of `Grid`.
+    """
+
+    grid: Grid
+    seed: int
+    rules: tuple[str, ...]
+    records: Records = field(repr=False)
+
+    def accepted(self, rule: str | None = None) -> NDArray[np.bool_]:
+        """Decisions of a rule (default: the first), ``(replications, sensors, noise, perturbation, mismatch)``."""
+        return self._cells(self.records["accepted"][:, self._number(rule)])
+
+    def ratio(self, rule: str | None = None) -> Array:
+        """``Gamma = R_learn / R_base`` (certificate-ratio), likewise; NaN for a rule without radii."""
+        return self._cells(self.records["ratio"][:, self._number(rule)])
+
+    @property
+    def error_ratio(self) -> Array:
+        """``E = ‖q_learn - q‖ / ‖q_base - q‖`` (error-ratio) with the truth q: hindsight, never used by a rule."""
+        return self._cells(self.records["learned_error"] / self.records["baseline_error"])
+
+    @property
+    def better(self) -> NDArray[np.bool_]:
+        """Whether the learned candidate is closer to the truth than the baseline."""
+        return self._cells(self.records["learned_error"] < self.records["baseline_error"])
+
+    @property
+    def worse(self) -> NDArray[np.bool_]:
+        """Whether it is farther from the truth; errors that are not numbers count as worse."""
+        return self._cells(~(self.records["learned_error"] <= self.records["baseline_error"]))
+
+    def outcome(self, rule: str | None = None, **where: float) -> table.Outcome:
+        """Accepted, safe, unsafe and falsely rejected trials of a rule, such as ``outcome("exact", noise=0.05)``."""
+        pick = self._pick(where)
+        name = self.rules[self._number(rule)]
+        return table.outcome(name, self.accepted(rule)[pick], self.better[pick], self.worse[pick])
+
+    def outcomes(self, **where: float) -> list[table.Outcome]:
+        """The outcome of every rule."""
+        return [self.outcome(rule, **where) for rule in self.rules]
+
+    def by(self, axis: str) -> list[dict[str, Any]]:
+        """The outcome of every rule at each value of an axis, such as ``"noise"``, as rows."""
+        if axis not in AXES:
+            raise InputError(f"axis is {axis!r}; expected one of {', '.join(AXES)}")
+        values = getattr(self.grid, axis)
+        return [{axis: v, **found.row()} for v in values for found in self.outcomes(**{axis: v})]
+
+    def mismatches(self, rule: str | None = None) -> list[table.MismatchRow]:
+        """The paper's table by mismatch amplitude."""
+        return table.mismatches(self, rule)
+
+    def regimes(self, rule: str | None = None) -> list[table.RegimeRow]:
+        """The paper's table of certificate-sufficient and fallback-required regimes."""
+        return table.regimes(self, rule)
+
+    def __str__(self) -> str:
+        return table.text(self)
+
+    def _cells(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column.reshape(self.grid.replications, *self.grid.shape)
+
+    def _number(self, rule: str | None) -> int:
+        if rule is not None and rule not in self.rules:
+            raise InputError(f"rule is {rule!r}; expected one of {', '.join(self.rules)}")
+        return 0 if rule is None else self.rules.index(rule)
+
+    def _pick(self, where: dict[str, float]) -> tuple[Any, ...]:
+        unknown = [name for name in where if name not in AXES]
+        if unknown:
+            raise InputError(f"unknown axis {unknown[0]!r}; expected one of {', '.join(AXES)}")
+        index: list[Any] = [slice(None)]
+        for name in AXES:
+            values = getattr(self.grid, name)
+            if name in where and where[name] not in values:
+                raise InputError(f"{name} is {where[name]!r}; expected one of {', '.join(f'{v:g}' for v in values)}")
+            index.append(values.index(where[name]) if name in where else slice(None))
+        return tuple(index)
