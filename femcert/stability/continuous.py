@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,12 @@ class SourceMap:
         if functions is None:
             return forward, columns, 0.0
         # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
-        seen, missing, missed = self._left_out(B, functions.orthonormal)
+        missing, missed = self._left_out(B, functions.orthonormal)
+        seen = self._seen @ functions.orthonormal
         # Quadrature may also have made the functions too small.
         kept = 1.0 / (1.0 + float(np.linalg.norm(missed)))
         columns = columns + self.bounds.friedrichs() * (missing + missed)
-        unseen = float(np.linalg.norm(missed) * np.linalg.norm(self._sizes()))
+        unseen = float(np.linalg.norm(missed) * np.linalg.norm(self._sizes))
         return kept * (forward + seen), kept * columns, kept * unseen
 
     def predict(self, coefficients: Array) -> Prediction:
@@ -130,9 +132,9 @@ class SourceMap:
         size = np.abs(self.sensors) @ np.abs(state)
         errors = problem.rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + 1e-14 * size
         if self.functions is not None:
-            seen, missing, missed = self._left_out(q[:, None], coefficients[:, None])
-            values = values + seen[:, 0]
-            errors = errors + self._sizes() * missed[0]
+            missing, missed = self._left_out(q[:, None], coefficients[:, None])
+            values = values + self._seen @ coefficients
+            errors = errors + self._sizes * missed[0]
             eta += self.bounds.friedrichs() * float(missing[0] + missed[0])
         return Prediction(values, errors + self.rows * eta)
 
@@ -142,14 +144,25 @@ class SourceMap:
             return self.space.norm(parameter - self.space.field(coefficients))
         return self.on_mesh.distance(self.space.basis, parameter, coefficients)
 
-    def _left_out(self, columns: Array, coordinates: Array) -> tuple[Array, Array, Array]:
-        """``(z_i, g_j)``, ``‖g_j‖`` for ``g_j`` = function - column, and what quadrature may miss of the norms."""
+    def _left_out(self, columns: Array, coordinates: Array) -> tuple[Array, Array]:
+        """``‖g_j‖`` for ``g_j`` = function - column, and what quadrature may miss of it."""
         functions, basis = self.functions, self.problem.parameters.basis
         assert functions is not None
-        gaps = [functions.beyond(basis, column, c) for column, c in zip(columns.T, coordinates.T, strict=True)]
-        seen = functions.products(self.problem.basis, self.adjoint, gaps)
-        return seen, np.array([functions.size(g) for g in gaps]), functions.missed(coordinates)
+        pairs = zip(columns.T, coordinates.T, strict=True)
+        sizes = np.array([functions.size(functions.beyond(basis, column, c)) for column, c in pairs])
+        return sizes, functions.missed(coordinates)
 
+    @cached_property
+    def _seen(self) -> Array:
+        """``(z_i, g_j)`` for the columns of the space."""
+        functions, space = self.functions, self.problem.parameters
+        assert functions is not None
+        unit = np.eye(space.dimension)
+        columns = zip(dense(space.matrix).T, unit, strict=True)
+        gaps = [functions.beyond(space.basis, column, e) for column, e in columns]
+        return functions.products(self.problem.basis, self.adjoint, gaps)
+
+    @cached_property
     def _sizes(self) -> Array:
         """L2 norms of the adjoint states."""
         assert self.functions is not None

@@ -343,6 +343,20 @@ def test_every_part_is_needed():
     assert radius_without(parts, readings, "bc") < 0.2 * parts.radius
 
 
+def test_the_worst_noise_on_the_weakest_direction():
+    """Nothing is left to spare: a candidate as far from the truth as noise of the level can take it."""
+    for case in (on_line(64, ElementLineP1), on_square(16, ElementQuad2), heat_case(ElementLineP1, 8, "points")):
+        U, S, Vt = np.linalg.svd(case.F, full_matrices=False)
+        truth = np.array([1.0, -0.4, 0.2])
+        delta = 0.1 * np.linalg.norm(case.F @ truth)
+        data = fc.Data(case.F @ truth + delta * U[:, -1], delta * (1.0 + 1e-12))
+        far = fc.Candidate.from_coefficients(case.problem, truth + 2.0 * delta / S[-1] * Vt[-1])
+        error = case.error(far.parameter, truth)
+        for state in ("given", "recomputed"):
+            parts = guaranteed_parts(case.problem, data, far, state=state, stability=case.stability)
+            assert error <= parts.radius <= 1.3 * error
+
+
 def test_the_mesh_alone_claims_too_much():
     """The least-squares fit of the discrete problem explains exact data better than the truth does."""
     case = on_square(8, ElementTriP1)
