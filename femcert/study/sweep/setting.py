@@ -95,7 +95,7 @@ class Setting:
             pde=strong_rms(problem, s, zero),
             bc=problem.boundary_defect(s, zero),
             weight=number(weight, "weight", above=0.0),
-            rounding=problem.rounding,
+            rounding=float(problem.rounding),
             kept=gram_kept(space),
         )
 

@@ -1,0 +1,71 @@
+"""What a trial of the sweep costs, batched and one by one, in the same run.
+
+Run: ``python tests/benchmarks/sweep_cost.py``. The paper's 21,000 trials under all five rules, against a loop that
+builds a problem for each trial and calls ``no_harm`` for each rule (a sample of the trials, spread over the grid; the
+two are interleaved, the median ratio counts). The bar is a factor of 15; below it the exit code is 1. For information:
+the sweep's own code with chunks of one trial, and the time of the stacked SVDs alone.
+"""
+
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1] / "study"))
+
+import numpy as np
+from sweep_helpers import RULES, single
+
+from femcert.study.sweep import Grid, paper_setting, sweep
+from femcert.study.sweep.run import BASE_SEED, decide
+from femcert.study.sweep.setting import paper_problem
+
+ROUNDS = 3
+SAMPLE = 105
+BAR = 15.0
+
+
+def seconds(work):
+    """How long a call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def one_by_one(setting, grid, trials, rules):
+    """The loop through the library."""
+    for trial in trials:
+        case = single(setting, grid, BASE_SEED, int(trial))
+        for rule in rules:
+            case.selection(rule)
+
+
+def main():
+    """Print times per trial, the ratios, and whether the bar is met."""
+    grid, setting = Grid(), paper_setting()
+    sample = np.arange(SAMPLE) * (grid.trials // SAMPLE) + np.arange(SAMPLE) % grid.cells
+    one_by_one(setting, grid, sample[:3], RULES)
+    ratios, paper_only = [], []
+    for _ in range(ROUNDS):
+        batched = seconds(lambda: sweep(grid=grid, setting=setting)) / grid.trials
+        loop = seconds(lambda: one_by_one(setting, grid, sample, RULES)) / SAMPLE
+        alone = seconds(lambda: one_by_one(setting, grid, sample, ["operational"])) / SAMPLE
+        ratios.append(loop / batched)
+        paper_only.append(alone / batched)
+        print(f"batched {1e6 * batched:.1f} us, loop {1e6 * loop:.0f} us per trial, ratio {ratios[-1]:.0f}; "
+              f"loop with the paper's rule alone {1e6 * alone:.0f} us, ratio {paper_only[-1]:.0f}")
+    building = seconds(lambda: [paper_problem(np.arange(20)) for _ in range(SAMPLE)]) / SAMPLE
+    singly = seconds(lambda: [decide(setting, grid, BASE_SEED, int(t), int(t) + 1) for t in sample]) / SAMPLE
+    stack = setting.forward[np.arange(35)][None] + np.zeros((600, 1, 1))
+    svd = seconds(lambda: np.linalg.svd(stack, full_matrices=False)) / len(stack)
+    print(f"of the loop, building the problem {1e6 * building:.0f} us; the sweep's own code trial by trial "
+          f"{1e6 * singly:.0f} us; one SVD of a stack, 35 sensors, {1e6 * svd:.1f} us")
+    ratio = statistics.median(ratios)
+    print(f"median ratio {ratio:.0f} (bar: {BAR:.0f}), with one rule in the loop {statistics.median(paper_only):.0f}")
+    return 0 if ratio >= BAR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
