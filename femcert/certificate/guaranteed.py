@@ -26,7 +26,9 @@ class GuaranteedParts:
     """What a candidate pair is known to miss, in whitened data, and the radius that follows.
 
     ``‖q - q†‖_Q <= C (data + pde + bc + delta) + admissibility`` for every truth q† of the class whose exact solution
-    u† explains the data, ``‖H u† - y‖_Y <= delta``.
+    u† explains the data, ``‖H u† - y‖_Y <= delta``. Where the class is one of functions (sines, cosines), the distance
+    is that of the finite-element function q from the function q†; the radius also covers the distance of the dof
+    vectors, q from the interpolant of q†.
 
     Attributes
     ----------
@@ -91,11 +93,14 @@ def guaranteed_parts(
     problem.check_data(data)
     constant, gap = _guaranteed(problem, data, stability)
     q = problem.check_parameter(candidate.parameter)
-    coefficients, _ = problem.parameters.project(q)
+    coefficients, remainder = problem.parameters.project(q)
     exact = gap.exact.predict(coefficients)
     misfit, pde, bc = _parts(problem, data, candidate, exact, state)
-    distance = gap.exact.distance(q, coefficients) + problem.rounding * problem.parameters.norm(q)
-    radius = constant.radius(misfit.value + pde.value + bc.value + data.noise_level) + distance
+    # From the functions of the class, and from their interpolants, which stand for them as dof vectors.
+    distance = max(gap.exact.distance(q, coefficients), problem.parameters.norm(remainder))
+    distance += problem.rounding * problem.parameters.norm(q)
+    total = misfit.value + pde.value + bc.value + data.noise_level
+    radius = max(1.0, gap.exact.stretch) * constant.radius(total) + distance
     if not np.isfinite(radius):
         raise UncertifiedError(f"the guaranteed radius of {candidate.name!r} is {radius}")
     return GuaranteedParts(

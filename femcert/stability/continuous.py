@@ -138,6 +138,11 @@ class SourceMap:
             eta += self.bounds.friedrichs() * float(missing[0] + missed[0])
         return Prediction(values, errors + self.rows * eta)
 
+    @property
+    def stretch(self) -> float:
+        """The largest norm of an interpolant, over that of its function."""
+        return 1.0 if self.on_mesh is None else self.on_mesh.stretch
+
     def distance(self, parameter: Array, coefficients: Array) -> float:
         """``‖q - p‖_Q``, in L2 from the function p where the class is one of functions."""
         if self.on_mesh is None:

@@ -46,6 +46,8 @@ class ClosedMap:
         Upper triangular R with ``‖p‖_Q <= ‖R c‖``.
     apart
         ``‖q - p‖_Q`` of a dof vector q and coordinates of p, from above.
+    stretch
+        See `ExactMap`.
     """
 
     matrix: Array
@@ -53,6 +55,7 @@ class ClosedMap:
     root: Array
     whitening: Array
     apart: Callable[[Array, Array], float]
+    stretch: float = 1.0
 
     def predict(self, coefficients: Array) -> Prediction:
         """``F c``."""
@@ -101,7 +104,7 @@ def heat_map(problem: HeatInitial, whitening: Array) -> ClosedMap:
     def apart(parameter: Array, coefficients: Array) -> float:
         return functions.distance(space.basis, parameter, coefficients)
 
-    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, np.diag(norms), whitening, apart)
+    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, np.diag(norms), whitening, apart, functions.stretch)
 
 
 def ray_map(problem: Tomography, whitening: Array) -> ClosedMap:
@@ -143,7 +146,7 @@ def _rays_of_functions(rays: RaySensors, functions: FunctionClass, whitening: Ar
     def apart(parameter: Array, coefficients: Array) -> float:
         return functions.distance(space.basis, parameter, coefficients)
 
-    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, root, whitening, apart)
+    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, root, whitening, apart, functions.stretch)
 
 
 def _no_eigenfunctions(problem: HeatInitial) -> str:

@@ -63,6 +63,13 @@ class FunctionClass:
         """``R^-1``: coordinates of orthonormal functions, a column for each."""
         return np.asarray(solve_triangular(self.root, np.eye(len(self.root))))
 
+    @property
+    def stretch(self) -> float:
+        """An upper bound of the norm of an interpolant over that of its function."""
+        unit = self.orthonormal
+        missed = float(np.linalg.norm(self.missed(unit)))
+        return float(np.linalg.norm(self.space.root @ unit, 2)) / max(1.0 - missed, 0.5)
+
     def beyond(self, basis: Basis, dofs: Array, coefficients: Array) -> Array:
         """Samples of ``sum_j c_j phi_j - q`` for a finite-element function q of the mesh."""
         return np.asarray(np.tensordot(coefficients, self.values, axes=1) - self.sampler.values(basis, dofs))

@@ -22,6 +22,10 @@ class Prediction(NamedTuple):
 class ExactMap(Protocol):
     """The forward map of the continuous problem, as far as it is known."""
 
+    @property
+    def stretch(self) -> float:
+        """The largest ``‖B c‖_Q / ‖p‖_Q``, p the parameter with coordinates c: 1 where the columns are the class."""
+
     def predict(self, coefficients: Array) -> Prediction:
         """Whitened data of the exact solution for the parameter of the class with these coordinates."""
 

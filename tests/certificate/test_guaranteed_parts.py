@@ -22,6 +22,8 @@ from skfem import (
 
 import femcert as fc
 from femcert.certificate.guaranteed import guaranteed_parts
+from femcert.problem.chords import ray_integrals
+from femcert.problem.discs import disc_averages, disc_matrix
 
 PLANE = {ElementTriP1: MeshTri, ElementTriP2: MeshTri, ElementQuad1: MeshQuad, ElementQuad2: MeshQuad}
 SIDE = 4
@@ -126,7 +128,10 @@ class Case:
         ratios = []
         for seed in seeds:
             truth, data, candidate = self.draw(seed)
-            error = self.error(candidate.parameter, truth)
+            space = self.problem.parameters
+            # As a function, and as a dof vector.
+            on_dofs = space.norm(candidate.parameter - space.field(truth))
+            error = max(self.error(candidate.parameter, truth), on_dofs)
             for state in ("given", "recomputed"):
                 parts = guaranteed_parts(self.problem, data, candidate, state=state, stability=self.stability)
                 assert error <= parts.radius, (seed, state)
@@ -551,3 +556,21 @@ def test_line_integrals_of_sines(element):
     exact = np.linalg.svd(case.F / scales * 2.0, compute_uv=False)
     assert exact[-1] * (1.0 - 1e-5) <= case.stability.sigma_min <= exact[-1] * (1.0 + 1e-12)
     case.covered(range(18))
+
+
+@pytest.mark.parametrize("element", [ElementTriP2, ElementQuad1])
+def test_functions_on_discs_and_rays_are_integrated_like_fields(element):
+    basis = Basis(PLANE[element].init_tensor(equal(5), equal(3)), element())
+    u = basis.project(lambda x: 1.0 + x[0] - 2.0 * x[1])
+
+    def function(x):
+        return np.array([1.0 + x[0] - 2.0 * x[1], np.ones(x.shape[1])])
+
+    centres = np.random.default_rng(0).uniform(0.0, 1.0, (2, 7))
+    averaged = disc_averages(basis.mesh, centres, 0.17, function, 4)
+    np.testing.assert_allclose(averaged[0], disc_matrix(basis, centres, 0.17) @ u, atol=1e-12)
+    np.testing.assert_allclose(averaged[1], 1.0, atol=1e-12)
+    rays = fc.RaySensors(basis, angles=[0.0, 20.0, 135.0], bins=8)
+    summed = ray_integrals(basis.mesh, rays.origins, rays.directions, function, 3)
+    np.testing.assert_allclose(summed[0], rays(u), atol=1e-12)
+    np.testing.assert_allclose(summed[1], rays(np.ones(basis.N)), atol=1e-12)
