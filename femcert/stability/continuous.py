@@ -21,8 +21,9 @@ from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
 from ..problem.lagrange import constant_basis, degree
 from ..problem.linear import dense
+from ..problem.locate import is_affine
 from ..problem.mesh import diameters
-from ..problem.sensors import PointSensors
+from ..problem.sensors import AverageSensors, PointSensors
 from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved
 from ..residual.interval import line_bound
@@ -83,6 +84,8 @@ class SourceMap:
             raise UncertifiedError(
                 f"{name} have no known density; a continuous guarantee needs Average- or RegionSensors"
             )
+        elif isinstance(problem.sensors, AverageSensors) and not is_affine(problem.basis.mesh):
+            raise UncertifiedError("averages over discs are not exact on quadrilaterals that are no parallelograms")
         else:
             self.problem = problem
         self.functions = function_class(self.space, self.problem.basis.mesh)

@@ -441,6 +441,12 @@ def test_refused():
         judged = fc.Candidate.from_coefficients(problem, [0.1])
         with pytest.raises(fc.UncertifiedError, match=reason):
             guaranteed_parts(problem, two, judged)
+    bent = MeshQuad.init_tensor(equal(4), equal(4))
+    bent = Basis(MeshQuad(bent.p + 0.1 * bent.p[0] * bent.p[1], bent.t), ElementQuad1())
+    sensors = fc.AverageSensors(bent, [[0.3, 0.4], [0.5, 0.6]], radius=0.2)
+    problem = fc.EllipticSource(bent, parameters=fc.SineSpace(bent, 1), sensors=sensors)
+    with pytest.raises(fc.UncertifiedError, match="no parallelograms"):
+        guaranteed_parts(problem, two, fc.Candidate.from_coefficients(problem, [0.1]))
     corner = Basis(MeshTri.init_lshaped().refined(2), ElementTriP1())
     sensors = fc.AverageSensors(corner, [[-0.5, 0.5], [-0.5, -0.5]], radius=0.2)
     problem = fc.HeatInitial(corner, parameters=fc.SineSpace(corner, 1), sensors=sensors, times=0.01, steps=4)
