@@ -29,6 +29,10 @@ def test_examples_print_what_the_readme_shows(tmp_path, monkeypatch, capsys):
     exec(compile(code, "README.md", "exec"), names)
     assert capsys.readouterr().out == shown
     assert all((tmp_path / name).stat().st_size > 20_000 for name in ("stability.png", "modulus.png"))
+    # And the one about what nobody sees.
+    code, shown = re.search(r"## What the sensors.*?```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S).groups()
+    exec(compile(code, "README.md", "exec"), names)
+    assert capsys.readouterr().out == shown
 
 
 def test_the_two_commands_are_there():

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 import scipy.sparse.linalg
 
+import femcert as fc
+
 DEMOS = Path(__file__).parents[2] / "demos"
 NAMES = [
     "ex01_l_shape_source",
     "ex02_plate_backward_heat",
     "ex03_certificate_refines_plate",
     "ex04_what_the_sensors_see",
+    "ex05_hallucinations",
 ]
 
 
@@ -95,6 +98,48 @@ def test_what_the_sensors_see():
     assert np.linalg.norm(data) == pytest.approx(first.stability.sigma_min, rel=1e-6)
     right = np.where(problem.basis.doflocs[0] > 0.0, weakest, 0.0)
     assert problem.parameters.norm(right) > 0.9
+
+
+@pytest.fixture(scope="module")
+def hallucinations():
+    return load("ex05_hallucinations")
+
+
+@pytest.mark.parametrize("kind", ["heat", "tomography"])
+@pytest.mark.parametrize("seed", range(31))
+def test_hallucinations(hallucinations, kind, seed):
+    demo = hallucinations
+    case = getattr(demo, kind)(seed)
+    demo.check(case, demo.judge(case, case.candidate))
+    # What is rejected is the pattern: without it the guaranteed rule takes the same candidate.
+    rule = demo.rules(case.problem)["guaranteed"]
+    honest = fc.no_harm(case.problem, case.data, baseline=case.baseline, learned=case.honest, rule=rule)
+    assert honest.accepted
+    assert honest.learned.contains(case.truth)
+
+
+@pytest.mark.parametrize("kind", ["heat", "tomography"])
+def test_hallucinations_are_rejected_for_the_stated_reasons(hallucinations, kind):
+    demo = hallucinations
+    case, verdicts = demo.main()[kind]
+    assert verdicts["paper"].reason.endswith("it is an estimate, the baseline's is a bound")
+    for name in ("guaranteed", "exact"):
+        assert verdicts[name].reason.startswith("the learned radius")
+        # The radius is not larger than what lies outside of the class and what the honest candidate would have.
+        honest = fc.certify(case.problem, case.data, case.honest, demo.rules(case.problem)[name])
+        outside = case.problem.parameters.distance(case.candidate.parameter)
+        assert outside < verdicts[name].learned.radius.value < 1.05 * (outside + honest.radius.value)
+    assert verdicts["dominance"].reason.startswith("with some consistent truth")
+    # The margin is what the distances to the named truth say.
+    base, other = demo.distances(case, verdicts)["dominance"]
+    assert verdicts["dominance"].comparison.margin == pytest.approx(other**2 - base**2, rel=1e-6)
+    # About the equation itself instead of its mesh the verdicts are the same, and the radii cover the error, too.
+    for rule in (fc.ExactRadius(guarantee="continuous"), fc.Dominance(guarantee="continuous")):
+        verdict = fc.no_harm(case.problem, case.data, baseline=case.baseline, learned=case.candidate, rule=rule)
+        assert not verdict.accepted
+        assert verdict.learned.scope == "continuous"
+        assert verdict.learned.contains(case.truth)
+        assert verdict.learned.radius.value >= verdicts["exact"].learned.radius.value
 
 
 @pytest.mark.parametrize("name", NAMES)
