@@ -6,8 +6,8 @@ Every result is checked (pivots, residuals) before it leaves this room.
 from .eigen import (
     dense_eigenpairs,
     dense_largest_eigenpair,
-    dense_least_eigenpair,
     inverse_eigenpair,
+    is_definite,
     largest_eigenvalue,
     smallest_eigenpairs,
 )
@@ -19,11 +19,11 @@ __all__ = [
     "Factorization",
     "dense_eigenpairs",
     "dense_largest_eigenpair",
-    "dense_least_eigenpair",
     "diagonal_part",
     "eigenvalue_lower_bound",
     "factorization_count",
     "inverse_eigenpair",
+    "is_definite",
     "largest_eigenvalue",
     "separated_eigenpairs",
     "smallest_eigenpairs",

@@ -135,33 +135,29 @@ def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any, *, tolerance: flo
     return float(values[0])
 
 
-def dense_least_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
-    """The smallest eigenvalue of a dense symmetric pencil, from below, and its eigenvector with ``x' M x = 1``.
-
-    Rounding moves eigenvalues by a few units of the largest entry of the scaled matrix; that much is subtracted.
-    """
-    root = np.sqrt(np.diag(mass))
-    A, M = (matrix / np.outer(root, root) for matrix in (stiffness, mass))
-    try:
-        values, vectors = eigh((A + A.T) / 2.0, (M + M.T) / 2.0, subset_by_index=[0, 0])
-    except (ValueError, np.linalg.LinAlgError) as error:
-        raise SolveError(f"the dense eigensolver failed: {error}") from None
-    rounding = 4.0 * np.finfo(float).eps * float(np.abs(A).sum(axis=1).max())
-    return float(values[0]) - rounding, vectors[:, 0] / root
-
-
 def dense_largest_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array]:
     """The largest eigenvalue of a dense symmetric pencil, from above, and its eigenvector with ``x' M x = 1``."""
+    n = len(mass)
+    A, M = (stiffness + stiffness.T) / 2.0, (mass + mass.T) / 2.0
     try:
-        n, inverse = len(mass), np.linalg.inv(np.linalg.cholesky((mass + mass.T) / 2.0))
-        A = inverse @ ((stiffness + stiffness.T) / 2.0) @ inverse.T
-        values, vectors = eigh(A, subset_by_index=[n - 1, n - 1])
+        values, vectors = eigh(A, M, subset_by_index=[n - 1, n - 1])
         if not len(values):
             # So it ends where many eigenvalues are the same.
-            values, vectors = eigh(A, driver="evd")
+            values, vectors = eigh(A, M)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise SolveError(f"the dense eigensolver failed: {error}") from None
-    return float(values[-1]) * (1.0 + 8.0 * n * float(np.finfo(float).eps)), inverse.T @ vectors[:, -1]
+    return float(values[-1]) * (1.0 + 8.0 * n * float(np.finfo(float).eps)), vectors[:, -1]
+
+
+def is_definite(matrix: Array) -> bool:
+    """Whether a dense symmetric matrix is positive definite, beyond what rounding may hide."""
+    A = (matrix + matrix.T) / 2.0
+    least = 8.0 * len(A) * float(np.finfo(float).eps) * float(np.abs(np.diag(A)).max())
+    try:
+        np.linalg.cholesky(A - least * np.eye(len(A)))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.all(np.isfinite(A)))
 
 
 def _small_shift(stiffness: Any, mass: Any) -> float:

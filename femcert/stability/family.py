@@ -11,7 +11,7 @@ eigenvalue nu of both is at most ``max(t, nu_t)`` for every ``t > theta_W / kapp
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix, issparse
@@ -19,44 +19,35 @@ from scipy.sparse import csc_matrix, csr_matrix, issparse
 from ..errors import InputError, SolveError
 from ..linalg import (
     Factorization,
+    dense_eigenpairs,
     dense_largest_eigenpair,
-    dense_least_eigenpair,
+    diagonal_part,
+    is_definite,
     separated_eigenpairs,
 )
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import BATCH, LinearProblem, dense
 
-# Up to this many coordinates the eigenproblems are dense themselves.
+# Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
 # More observations than this make the dense parts too large.
 MOST_OBSERVATIONS = 4000
 # How many eigenvectors of the ball are taken at first, and at most; so many combinations of the data at most.
 FIRST_MODES, MOST_MODES = 60, 640
-# Combinations of the data are left out whose singular values are below this part of the largest one, or less than so
-# many times the errors of the solves.
-LEAST_SINGULAR, CLEAR = 1e-6, 30.0
+# Directions that are found at once, in parts of the largest singular value; singular values below so many times the
+# errors of the solves are left out.
+STRONG, CLEAR = 1e-5, 30.0
 # Rows of a tall matrix that are multiplied at a time.
 ROWS = 4096
 # Directions of V that lie in the span of Z to this part; squares of lengths.
 DEPENDENT = 1e-20
-# How far from theta_W / kappa a trial value stays.
-MARGIN = 5e-4
-
-
-class Family(Protocol):
-    """``T(kappa) = F' F + kappa L`` in the inner product of Q."""
-
-    adjoint: Array
-    form: Any
-    gram: Any
-    balance: float
-
-    def least(self, kappa: float) -> tuple[float, Array]:
-        """Lower bound of the least eigenvalue of ``T(kappa)`` in Q, and a vector close to its eigenvector."""
-
-    def grow(self) -> bool:
-        """Make the bounds closer; False if they are as close as they get."""
+# How far above the eigenvalue on U, and above theta_W / kappa, a trial value is.
+CLOSE, APART = 1e-4, 5e-4
+# The shift of a ball, in parts of its scale.
+SHIFT = 1e-3
+# Of entries of the assembled forms and of their products, in parts of the absolute values.
+ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 
 def family(problem: LinearProblem, data: Data | None) -> Family:
@@ -65,8 +56,13 @@ def family(problem: LinearProblem, data: Data | None) -> Family:
     assert space.ball is not None
     B = space.matrix
     L = B.T @ (space.form(space.ball.norm) @ B)
-    kind = DenseFamily if space.dimension <= MOST_DENSE else ReducedFamily
-    return kind(adjoint_matrix(problem, data), L, space.gram, seminorm=space.ball.norm == "h1-seminorm")
+    return Family(adjoint_matrix(problem, data), L, space.gram, shift=_shift(space.ball.norm, space.basis.mesh))
+
+
+def _shift(norm: str, mesh: Any) -> float:
+    """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d."""
+    size = float(np.max(np.ptp(mesh.p, axis=1)))
+    return {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
 
 
 def adjoint_matrix(problem: LinearProblem, data: Data | None) -> Array:
@@ -82,51 +78,50 @@ def adjoint_matrix(problem: LinearProblem, data: Data | None) -> Array:
     return result
 
 
-class DenseFamily:
-    """Few coordinates: the pencil itself."""
+class Family:
+    """``T(kappa) = F' F + kappa L`` in the inner product of Q, for every kappa.
 
-    def __init__(self, adjoint: Array, form: Any, gram: Any, *, seminorm: bool) -> None:
-        self.adjoint, self.form, self.gram = adjoint, dense(form), dense(gram)
-        self._observed = adjoint @ adjoint.T
-        self.balance = float(np.trace(self._observed) / np.trace(self.form))
+    A seminorm as ball has no inverse, nor has a norm on a tiny domain to rounding; ``L + shift M`` takes its place,
+    which moves all eigenvalues by ``kappa shift``. Rounding may make L larger by up to ``rounding M``, which is
+    subtracted likewise.
 
-    def least(self, kappa: float) -> tuple[float, Array]:
-        """See `Family.least`."""
-        return dense_least_eigenpair(self._observed + kappa * self.form, self.gram)
-
-    def grow(self) -> bool:
-        """The bounds are exact to rounding."""
-        return False
-
-
-class ReducedFamily:
-    """Many coordinates: the dense problem on U, and what W can add to it.
-
-    A seminorm as ball has no inverse; ``L + shift M`` takes its place, which moves all eigenvalues by ``kappa shift``.
+    Attributes
+    ----------
+    adjoint, form, gram
+        ``F'``, L and M.
+    balance
+        The multiplier at which ``F' F`` and L weigh the same where the data see most.
     """
 
     _lifted: Array
 
-    def __init__(self, adjoint: Array, form: Any, gram: Any, *, seminorm: bool) -> None:
+    def __init__(self, adjoint: Array, form: Any, gram: Any, *, shift: float = 0.0) -> None:
         self.adjoint, self.form = adjoint, form
         self.gram = gram if issparse(gram) else csc_matrix(gram)
-        L = csc_matrix(form)
-        # Against the smallest eigenvalue that is not zero, which for a domain of size d is about (pi / d)².
-        self.shift = 1e-5 * float(L.diagonal().sum() / self.gram.diagonal().sum() / L.shape[0]) if seminorm else 0.0
-        L = L + self.shift * self.gram
+        self.shift = shift
+        L = csc_matrix(form) + shift * self.gram
         self._L = csr_matrix((L + L.T) / 2.0)
+        self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))
         self._factor = Factorization(self._L, definite=True, name="form of the ball")
         self._lift()
         self._count = FIRST_MODES
-        self._reduce(*separated_eigenpairs(self._L, self.gram, self._count, factor=self._factor))
+        self._reduce(*self._eigenpairs())
+
+    def _eigenpairs(self) -> tuple[Array, Array, float]:
+        """The first eigenpairs of the ball, and what bounds the others; all of them for few coordinates."""
+        if self._L.shape[0] > MOST_DENSE:
+            return separated_eigenpairs(self._L, self.gram, self._count, factor=self._factor)
+        values, vectors = dense_eigenpairs(self._L, self.gram, shift=0.0)
+        # What the eigensolver left out is infinite to rounding.
+        return 1.0 / values, vectors / np.sqrt(values), 2e-14 / float(values[0])
 
     def grow(self) -> bool:
         """Twice as many eigenvectors of the ball, if they bound the rest better: rounding may hide them."""
         most = min(MOST_MODES, self._L.shape[0] // 3)
-        if self._count >= most:
+        if self._count >= most or self._L.shape[0] <= MOST_DENSE:
             return False
         self._count = min(2 * self._count, most)
-        theta, V, rest = separated_eigenpairs(self._L, self.gram, self._count, factor=self._factor)
+        theta, V, rest = self._eigenpairs()
         if not rest < self._rest:
             return False
         self._reduce(theta, V, rest)
@@ -135,21 +130,26 @@ class ReducedFamily:
     def _reduce(self, theta: Array, V: Array, rest: float) -> None:
         """The basis U, and M, F and L in it."""
         p = self._lifted.shape[1]
-        X, missed = self._complement(self._lifted, V)
+        X, missed = self._complement(self._lifted, V, DEPENDENT)
         U = np.empty((len(X), p + X.shape[1]))
         U[:, :p], U[:, p:] = self._lifted, X
         # From here on the same memory.
         self._basis, self._lifted = U, U[:, :p]
-        self._rest = rest + float(theta[0]) * missed
+        # Where U is everything there is nothing else.
+        whole = U.shape[1] == len(U)
+        self._rest = 0.0 if whole else rest + float(theta[0]) * missed
         self._form, self._mass = _in_basis(self._L, U), _in_basis(self.gram, U)
+        # F is diagonal on U, the singular values and then zeros, but for the errors of the solves.
+        singular = np.append(self._singular, np.zeros(X.shape[1]))
         seen = self._combine.T @ (self.adjoint.T @ U)
-        self._observed = seen.T @ seen
+        self._leak = self._missed + float(np.linalg.norm(seen - np.diag(singular)[:p]))
+        self._observed = np.diag(singular**2)
         # D = (I - U U' L) L^-1 M U spans what M takes U to in W; C' C = D' L D.
         D = np.empty_like(U)
         inner = np.linalg.solve(self._form, self._mass)
         for columns in _batches(U.shape[1]):
             D[:, columns] = self._factor.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
-        self._coupling = _in_basis(self._L, D)
+        self._coupling = np.zeros_like(self._mass) if whole else _in_basis(self._L, D)
 
     def _lift(self) -> None:
         """Orthonormal combinations of ``Z = L^-1 F'``, and those of the data that they belong to.
@@ -162,45 +162,64 @@ class ReducedFamily:
             Z[:, columns] = self._factor.solve(self.adjoint[:, columns])
             residual = self.adjoint[:, columns] - self._L @ Z[:, columns]
             missed += max(float(np.sum(residual * self._factor.solve(residual))), 0.0)
+        # |F w| <= missed ‖w‖_L on W, from the residuals of Z.
+        self._missed = float(np.sqrt(missed))
+        Q = self._orthonormal(Z)
+        # F in this basis: an SVD finds small singular values that its square has lost.
+        vectors, singular, combine = np.linalg.svd(Q.T @ self.adjoint, full_matrices=False)
+        kept = singular > CLEAR * self._missed
+        kept[MOST_MODES:] = False
+        self._singular, self._combine = singular[kept], combine[kept].T
+        self.balance = float(singular[0] ** 2)
+        for rows in _batches(len(Q), ROWS):
+            Q[rows, : int(kept.sum())] = Q[rows] @ vectors[:, kept]
+        self._lifted = Q[:, : int(kept.sum())]
+
+    def _orthonormal(self, Z: Array) -> Array:
+        """A basis of the span of Z, orthonormal in L: first the strong directions, then what they leave."""
         middle = self.adjoint.T @ Z
         squares, vectors = np.linalg.eigh((middle + middle.T) / 2.0)
-        if not squares[-1] > CLEAR**2 * missed:
+        largest = float(np.sqrt(max(squares[-1], 0.0)))
+        if not largest > CLEAR * self._missed:
             raise SolveError("the sensors see no parameter of the class to rounding")
-        # |F w| <= leak ‖w‖_L on W, from the residuals of Z.
-        self._leak = float(np.sqrt(missed))
-        kept = squares > max(LEAST_SINGULAR**2 * squares[-1], CLEAR**2 * missed)
-        kept[: max(len(kept) - MOST_MODES, 0)] = False
-        self.balance = float(squares[-1])
-        self._combine = vectors[:, kept]
-        change = self._combine / np.sqrt(squares[kept])
-        for rows in _batches(len(Z), ROWS):
-            Z[rows, : change.shape[1]] = Z[rows] @ change
-        self._lifted = Z[:, : change.shape[1]]
+        kept = squares > (STRONG * largest) ** 2
+        strong = Z @ (vectors[:, kept] / np.sqrt(squares[kept]))
+        if kept.all():
+            return strong
+        floor = (CLEAR * max(self._missed / largest, float(np.finfo(float).eps))) ** 2
+        weak, _ = self._complement(strong, Z @ vectors[:, ~kept] / largest, floor)
+        return np.hstack([strong, weak])
 
-    def _complement(self, U: Array, V: Array) -> tuple[Array, float]:
-        """An orthonormal basis of V beyond U, and the squares of the lengths that were left out."""
+    def _complement(self, U: Array, V: Array, floor: float) -> tuple[Array, float]:
+        """An orthonormal basis of V beyond U, and the squares of the lengths that were left out, up to `floor` each."""
         X, missed = V, 0.0
         for _ in range(3):
             X = X - U @ (U.T @ (self._L @ X))
             squares, vectors = np.linalg.eigh(X.T @ (self._L @ X))
-            kept = squares > DEPENDENT
-            missed += float(np.sum(np.maximum(squares[~kept], 0.0))) + DEPENDENT * int(np.sum(~kept))
+            kept = squares > floor
+            kept[: max(U.shape[1] + len(kept) - len(U), 0)] = False
+            missed += float(np.sum(np.maximum(squares[~kept], 0.0))) + floor * int(np.sum(~kept))
             X = X @ (vectors[:, kept] / np.sqrt(squares[kept]))
         return X, missed
 
     def least(self, kappa: float) -> tuple[float, Array]:
-        """See `Family.least`; zero where rounding hides it."""
-        kept = 1.0 - self._leak / np.sqrt(kappa)
+        """Lower bound of the least eigenvalue of ``T(kappa)`` in Q, and a vector close to its eigenvector.
+
+        Not positive where rounding hides it.
+        """
+        # ‖F x‖ is at least that of the diagonal part, less leak times ‖x‖_L.
+        kept = 1.0 - 2.0 * self._leak / np.sqrt(kappa)
         if not kept > 0.5:
             return 0.0, self._basis[:, 0]
         T = self._observed + kappa * self._form
         scale = 1.0 / np.sqrt(np.diag(T))
         outer = np.outer(scale, scale)
         inner, y = dense_largest_eigenpair(self._mass * outer, T * outer)
-        trial = max(inner, (1.0 + MARGIN) * self._rest / kappa)
-        coupled = self._mass + self._coupling / (trial * kappa - self._rest)
-        nu = max(trial, dense_largest_eigenpair(coupled * outer, T * outer)[0])
-        return kept / nu - kappa * self.shift, self._basis @ (scale * y)
+        nu = max((1.0 + CLOSE) * inner, (1.0 + APART) * self._rest / kappa)
+        coupled = self._mass + self._coupling / (nu * kappa - self._rest)
+        if not is_definite((nu * T - coupled) * outer):
+            nu = max(nu, dense_largest_eigenpair(coupled * outer, T * outer)[0])
+        return kept / nu - kappa * (self.shift + self.rounding), self._basis @ (scale * y)
 
 
 def _batches(count: int, size: int = BATCH) -> list[slice]:

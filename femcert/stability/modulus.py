@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, SolveError, UncertifiedError
+from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_array
 from ..problem.data import Data
@@ -19,6 +19,9 @@ from .family import family
 MOST_LEVEL = 1e100
 # How close to each other both bounds come; how far a step out of the multipliers known so far goes; how many steps.
 CLOSE, STRIDE, MOST_STEPS = 1e-3, 30.0, 80
+# Combinations of two eigenvectors that are tried.
+ANGLES = 20_001
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class Modulus:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
         self._family = family(problem, data)
+        # The norm of H1 is not below that of L2, whatever rounding does to their matrices.
+        inner = problem.parameters.inner
+        self._most = self.radius if inner == "l2" and ball.norm in ("l2", "h1") else np.inf
         self._basis_matrix = problem.parameters.matrix
         self.points: list[Point] = []
 
@@ -76,7 +82,7 @@ class Modulus:
 
     def bound(self, eps: float) -> float:
         """The least bound at eps that the multipliers computed so far give."""
-        return float(np.sqrt(min((self._quotient(p, eps) for p in self.points), default=np.inf)))
+        return min(float(np.sqrt(min((self._quotient(p, eps) for p in self.points), default=np.inf))), self._most)
 
     def _quotient(self, p: Point, eps: float) -> float:
         return (eps**2 + p.kappa * self.radius**2) / p.eigenvalue
@@ -90,7 +96,7 @@ class Modulus:
         if meeting is None:
             # Then an eigenvector in the more active constraint, scaled into both.
             scales = [min(eps / max(p.seen, 1e-300), self.radius / p.size) * p.norm for p in self.points]
-            return float(max(scales))
+            return float(max(scales, default=0.0))
         kappa, line = meeting
         return float(np.sqrt((eps**2 + kappa * self.radius**2) / line))
 
@@ -101,11 +107,22 @@ class Modulus:
         return float(1.0 / (1.0 + best.kappa * self.radius**2 / eps**2))
 
     def worst(self, eps: float) -> Array:
-        """The parameter (dof vector) of norm at most omega(eps) that the data can hide best."""
+        """The parameter (dof vector) of norm (nearly) omega(eps) that the data can hide: in both constraints.
+
+        Of all combinations of the two eigenvectors on both sides of the balance, the longest one.
+        """
         self._close_in(number(eps, "eps", above=0.0))
-        p = self._best(eps)
-        scale = min(eps / p.seen if p.seen > 0.0 else np.inf, self.radius / p.size)
-        return np.asarray(self._basis_matrix @ (scale * p.vector))
+        low, high = self._sides(eps)
+        chosen = [*low[-1:], *high[:1]]
+        X = np.column_stack([p.vector / p.norm for p in chosen])
+        family = self._family
+        forms = [X.T @ (family.form @ X), X.T @ (family.gram @ X), (family.adjoint.T @ X).T @ (family.adjoint.T @ X)]
+        angles = np.linspace(0.0, np.pi, ANGLES)
+        weights = np.stack([np.cos(angles), np.sin(angles)])[: len(chosen)]
+        size, norm, seen = (np.sqrt(np.maximum(np.sum(weights * (form @ weights), axis=0), TINY)) for form in forms)
+        scale = np.minimum(eps / seen, self.radius / size)
+        best = int(np.argmax(scale * norm))
+        return np.asarray(self._basis_matrix @ (X @ (scale[best] * weights[:, best])))
 
     def envelope(self, low: float, high: float, *, count: int = 13) -> tuple[float, float]:
         """``(C, p)`` with ``omega(eps) <= C eps^p`` on [low, high]: p the fitted slope, C the least constant.
@@ -142,8 +159,8 @@ class Modulus:
         """Add multipliers until both bounds at eps agree: each one where the lines of two others meet."""
         if not 1.0 / MOST_LEVEL < eps < MOST_LEVEL:
             raise InputError(f"eps is {eps:g}; expected a noise level in ({1.0 / MOST_LEVEL:g}, {MOST_LEVEL:g})")
-        if not self.points:
-            self._begin((eps / self.radius) ** 2)
+        if not self.points and not self._begin((eps / self.radius) ** 2):
+            return None
         for _ in range(MOST_STEPS):
             meeting = self._meeting(eps)
             if meeting is None:
@@ -153,27 +170,33 @@ class Modulus:
                 balance = kappa * self.radius**2 / eps**2
                 if (balance if more else 1.0 / balance) > 1.0 / CLOSE:
                     # One constraint alone decides; the other one adds less than what is left open.
-                    return
+                    return None
                 if not self._add(kappa * STRIDE if more else kappa / STRIDE):
-                    # Rounding hides what lies beyond: the multipliers known so far bound omega, if not as closely.
-                    return
+                    # Rounding hides what lies beyond; larger multipliers bound omega too, if not as closely.
+                    return self._climb(eps)
                 continue
-            if np.sqrt(self._quotient(self._best(eps), eps)) <= (1.0 + CLOSE) * self.below(eps):
+            if self.bound(eps) <= (1.0 + CLOSE) * self.below(eps):
+                return None
+            known = min(abs(np.log(p.kappa / meeting[0])) for p in self.points) < 1e-9
+            if not (self._refine(meeting[0]) if known else self._add(meeting[0])):
+                return self._climb(eps)
+        return None
+
+    def _climb(self, eps: float) -> None:
+        """Add larger and larger multipliers as long as they make the bound at eps smaller."""
+        kappa = self._best(eps).kappa
+        for _ in range(MOST_STEPS):
+            before = self.bound(eps)
+            kappa *= np.sqrt(STRIDE)
+            if not self._add(kappa) or not self.bound(eps) < before:
                 return
-            if min(abs(np.log(p.kappa / meeting[0])) for p in self.points) >= 1e-9:
-                if not self._add(meeting[0]):
-                    return
-            elif not self._refine():
-                return
-        raise SolveError(f"the modulus at eps = {eps:.3g} was bracketed only to [{self.below(eps)}, {self.bound(eps)}]")
 
     def _meeting(self, eps: float) -> tuple[float, float] | None:
         """Multiplier and value where the lines of the eigenvectors on both sides of the balance meet.
 
         An eigenvector is in balance for the eps with ``eps / rho = ‖F e‖ / ‖e‖_L``, a ratio that grows with kappa.
         """
-        low = [p for p in self.points if p.seen * self.radius < eps * p.size]
-        high = [p for p in self.points if p.seen * self.radius >= eps * p.size]
+        low, high = self._sides(eps)
         if not low or not high:
             return None
         (A, L), (A2, L2) = ((p.seen**2 / p.norm**2, p.size**2 / p.norm**2) for p in (low[-1], high[0]))
@@ -182,22 +205,31 @@ class Modulus:
         kappa = min(max((A2 - A) / (L - L2), low[-1].kappa), high[0].kappa)
         return kappa, A + kappa * L
 
-    def _begin(self, kappa: float) -> None:
+    def _sides(self, eps: float) -> tuple[list[Point], list[Point]]:
+        low = [p for p in self.points if p.seen * self.radius < eps * p.size]
+        return low, [p for p in self.points if p.seen * self.radius >= eps * p.size]
+
+    def _begin(self, kappa: float) -> bool:
         """The first multiplier: the given one, or the nearest larger one that rounding does not hide."""
         balance = self._family.balance
         kappa = min(max(kappa, balance / MOST_LEVEL), balance * MOST_LEVEL)
         while not self._add(kappa):
             kappa *= STRIDE
             if kappa > balance * MOST_LEVEL:
+                if np.isfinite(self._most):
+                    return False
                 raise UncertifiedError(f"the modulus is infinite to rounding, up to the multiplier {kappa:.2g}")
+        return True
 
-    def _refine(self) -> bool:
-        """Closer eigenvalues for all multipliers; False if there are none."""
+    def _refine(self, kappa: float) -> bool:
+        """Closer eigenvalues for the multipliers near `kappa`; False if there are none. Others stay bounds."""
         if not self._family.grow():
             return False
-        known, self.points = self.points, []
-        for p in known:
-            self._add(p.kappa)
+        near = [p for p in self.points if abs(np.log(p.kappa / kappa)) < 1.0]
+        for p in near:
+            self.points.remove(p)
+            if not self._add(p.kappa):
+                self.points = sorted([*self.points, p], key=lambda point: point.kappa)
         return True
 
     def _add(self, kappa: float) -> bool:
@@ -208,12 +240,13 @@ class Modulus:
         value, vector = family.least(kappa)
         if not value > 0.0:
             return False
+        square = float(vector @ (family.gram @ vector))
         point = Point(
             kappa=kappa,
             eigenvalue=value,
             seen=float(np.linalg.norm(family.adjoint.T @ vector)),
-            size=float(np.sqrt(max(float(vector @ (family.form @ vector)), float(np.finfo(float).tiny)))),
-            norm=float(np.sqrt(vector @ (family.gram @ vector))),
+            size=float(np.sqrt(max(float(vector @ (family.form @ vector)), 0.0) + family.rounding * square)),
+            norm=float(np.sqrt(square)),
             vector=frozen(vector),
         )
         self.points = sorted([*self.points, point], key=lambda p: p.kappa)

@@ -11,10 +11,11 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from femcert.errors import SolveError
 from femcert.linalg import (
     dense_eigenpairs,
-    dense_least_eigenpair,
+    dense_largest_eigenpair,
     eigen,
     factorization_count,
     inverse_eigenpair,
+    is_definite,
     largest_eigenvalue,
     smallest_eigenpairs,
 )
@@ -203,9 +204,12 @@ def test_the_least_eigenvalue_from_the_inverse(n):
     assert value <= exact * (1.0 + 1e-9)
     assert value == pytest.approx(exact, rel=1e-5)
     assert vector @ M @ vector == pytest.approx(1.0)
-    least, other = dense_least_eigenpair(A, M)
-    assert least <= exact
-    assert least == pytest.approx(exact, rel=1e-8)
+    top = eigh(A, M, eigvals_only=True)[-1]
+    most, other = dense_largest_eigenpair(A, M)
+    assert top <= most == pytest.approx(top, rel=1e-8)
     assert other @ M @ other == pytest.approx(1.0)
+    assert is_definite(1.01 * top * M - A)
+    assert not is_definite(0.99 * top * M - A)
+    assert not is_definite(np.full((2, 2), np.nan))
     largest = largest_eigenvalue(lambda x: A @ x, csr_matrix(M), lambda x: np.linalg.solve(M, x))
     assert largest == pytest.approx(eigh(A, M, eigvals_only=True)[-1], rel=1e-8)

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
-from femcert.stability.family import ReducedFamily
+from femcert.stability.family import MOST_DENSE
 from femcert.stability.modulus import Modulus
 
 CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
@@ -26,12 +26,12 @@ def test_no_close_eigenvalue_passes_for_the_least_one(shift):
     modulus = Modulus(on_ball(4, points=CORNERS + shift * np.array([[0, 0], [0, 0], [0, 0], [0, 1], [0, -1]])))
     modulus(np.geomspace(1e-5, 1.0, 9))
     family = modulus._family
-    assert isinstance(family, ReducedFamily)
+    assert len(family.adjoint) > MOST_DENSE
     form, gram, observed = family.form.toarray(), family.gram.toarray(), family.adjoint @ family.adjoint.T
     for point in modulus.points:
         least = eigh(observed + point.kappa * form, gram, eigvals_only=True, subset_by_index=[0, 0])[0]
         assert point.eigenvalue <= least * (1.0 + 1e-7)
-        assert point.eigenvalue >= least * (1.0 - 1e-4)
+        assert point.eigenvalue >= least * (1.0 - 6e-4)
 
 
 @pytest.mark.parametrize("refinements", [2, 4])
