@@ -17,7 +17,6 @@ from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
 from ..stability import Stability
 from ..stability.dense import gram_kept, scaled_forward
-from ..stability.functions import function_class
 from ..stability.nonlinear import validated
 from .consistent import ConsistentSet
 
@@ -37,6 +36,8 @@ class Evidence:
         ``"discrete"`` or ``"continuous"``.
     origin
         The coordinates that are the origin of the set: of the candidate about which it was made, or zero.
+    stretch
+        The largest norm of a dof vector over that of the function it stands for, at least 1: distances cover both.
     root
         Upper triangular R with ``x = R c``.
     outside
@@ -50,6 +51,7 @@ class Evidence:
     root: Array = field(repr=False)
     outside: Callable[[Array, Array], float] = field(repr=False, compare=False)
     origin: Array | float = field(default=0.0, repr=False)
+    stretch: float = 1.0
 
     def belongs_to(self, problem: Problem, data: Data) -> bool:
         """Whether it was made for this problem and these data."""
@@ -70,7 +72,8 @@ class Evidence:
         upper, point = self.consistent.farthest(x[None])
         size = self.problem.parameters.norm(parameter)
         # On the mesh the projection is orthogonal in Q; rounding leaves that to a part of the parameter's size.
-        both = np.hypot(float(upper[0]), outside) if self.scope == "discrete" else float(upper[0]) + outside
+        inside = self.stretch * float(upper[0])
+        both = np.hypot(inside, outside) if self.scope == "discrete" else inside + outside
         distance = both + self.problem.rounding * (size + float(np.linalg.norm(x)))
         return float(distance / gram_kept(self.problem.parameters)), self.field(point[0])
 
@@ -102,8 +105,7 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
     assert gap is not None
     space = problem.parameters
     c, _ = space.project(at)
-    functions = function_class(space, problem.basis.mesh)
-    root = space.root if functions is None else functions.root
+    root = gap.exact.root
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + float(np.linalg.norm(predicted.errors))
@@ -114,7 +116,8 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
         if not smaller < CLOSER * radius:
             break
         radius = smaller
-    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance, np.asarray(root @ c))
+    origin, stretch = np.asarray(root @ c), max(1.0, gap.exact.stretch)
+    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance, origin, stretch)
 
 
 def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:

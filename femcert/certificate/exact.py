@@ -18,6 +18,7 @@ from ..stability import Stability, stability
 from ..stability.constant import GUARANTEES
 from .certificate import Certificate
 from .evidence import Evidence, continuous_evidence, discrete_evidence, linearized_evidence
+from .guaranteed import continuous_constant
 from .proof import proven_radius
 from .rule import Rule
 
@@ -65,7 +66,7 @@ class ExactRadius(Rule):
         if self.guarantee == "continuous":
             if not problem.linear or space.ball is not None:
                 raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
-            return replace(self, computed=stability(problem, data=data, guarantee="continuous"))
+            return replace(self, computed=continuous_constant(problem, data, self.stability)[0])
         if not problem.linear or _by_modulus(problem):
             return replace(self, evidence=None)
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):

@@ -91,7 +91,7 @@ def guaranteed_parts(
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     check_candidate(problem, candidate)
     problem.check_data(data)
-    constant, gap = _guaranteed(problem, data, stability)
+    constant, gap = continuous_constant(problem, data, stability)
     q = problem.check_parameter(candidate.parameter)
     coefficients, remainder = problem.parameters.project(q)
     exact = gap.exact.predict(coefficients)
@@ -113,7 +113,7 @@ def guaranteed_parts(
     )
 
 
-def _guaranteed(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, Gap]:
+def continuous_constant(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, Gap]:
     """A continuous constant with its map: the given one if it belongs here."""
     if given is None or (given.scope == "continuous" and given.gap is None):
         # One that was loaded from a file knows nothing of adjoint states.

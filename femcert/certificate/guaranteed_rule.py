@@ -12,9 +12,9 @@ from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..residual import Residuals
 from ..residual.components import optimality_residual
-from ..stability import Stability, stability
+from ..stability import Stability
 from .certificate import Certificate
-from .guaranteed import STATES, guaranteed_parts
+from .guaranteed import STATES, continuous_constant, guaranteed_parts
 from .rule import Rule
 
 
@@ -52,7 +52,7 @@ class GuaranteedRadius(Rule):
             return self
         if not problem.linear:
             raise UncertifiedError(f"a guaranteed radius is not known for a {type(problem).__name__}")
-        return replace(self, computed=stability(problem, data=data, guarantee="continuous"))
+        return replace(self, computed=continuous_constant(problem, data, None)[0])
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""

@@ -100,11 +100,15 @@ class SourceMap:
         pairs = zip(whitening, self.adjoint.T, strict=True)
         self.rows = np.array([self.bounds.of_sensor(weights, z) for weights, z in pairs])
 
+    @property
+    def root(self) -> Array:
+        """Of the Gram matrix of the class, of functions where it is one of functions."""
+        return self.space.root if self.functions is None else self.functions.root
+
     def matrix(self) -> tuple[Array, Array, float]:
         """F in orthonormal coordinates, the energy errors of its columns, and what quadrature misses of it."""
         problem, functions = self.problem, self.functions
-        R = self.space.root if functions is None else functions.root
-        B = solve_triangular(R, dense(problem.parameters.matrix).T, trans="T").T
+        B = solve_triangular(self.root, dense(problem.parameters.matrix).T, trans="T").T
         states = _solved(problem, np.asarray(problem.load @ B))
         found = [self.bounds.of(Field(problem.parameters.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
         columns = np.array([eta for eta, _ in found])

@@ -23,6 +23,10 @@ class ExactMap(Protocol):
     """The forward map of the continuous problem, as far as it is known."""
 
     @property
+    def root(self) -> Array:
+        """Upper triangular R with ``‖p‖_Q = ‖R c‖``, p the parameter with coordinates c."""
+
+    @property
     def stretch(self) -> float:
         """The largest ``‖B c‖_Q / ‖p‖_Q``, p the parameter with coordinates c: 1 where the columns are the class."""
 
