@@ -282,7 +282,7 @@ def damage(record, where, value):
         (("baseline", "residuals", "data"), 3.0),
         (("baseline", "residuals", "data", "side"), "both"),
         (("baseline", "radius", "value"), -1.0),
-        (("learned", "stability"), None),
+        (("learned", "stability"), 5.0),
         (("learned", "stability", "singular_values"), "abc"),
         (("learned", "total"), None),
     ],
