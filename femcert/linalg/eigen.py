@@ -188,24 +188,25 @@ def block_krylov(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tu
     """
     n = mass.shape[0]
     steps = min(int(np.ceil(OVERSAMPLING * k / BLOCK)), n // BLOCK)
-    Q, MQ = (np.empty((n, steps * BLOCK), order="F") for _ in range(2))
+    Q = np.empty((n, steps * BLOCK), order="F")
     block, size = np.random.default_rng(0).standard_normal((n, BLOCK)), 0
     for _ in range(steps):
-        grown = _orthonormal(factor.solve(mass @ block), mass, Q[:, :size], MQ[:, :size])
+        grown = _orthonormal(factor.solve(mass @ block), mass, Q[:, :size])
         if grown is None:
             break
-        block, new = grown, slice(size, size + BLOCK)
-        Q[:, new], MQ[:, new] = block, mass @ block
+        block = Q[:, size : size + BLOCK] = grown
         size += BLOCK
-    values, vectors = np.linalg.eigh(Q[:, :size].T @ (stiffness @ Q[:, :size]))
-    return values[:k], Q[:, :size] @ vectors[:, :k]
+    Q = Q[:, :size]
+    projected = np.hstack([Q.T @ (stiffness @ Q[:, i : i + BLOCK]) for i in range(0, size, BLOCK)])
+    values, vectors = np.linalg.eigh((projected + projected.T) / 2.0)
+    return values[:k], Q @ vectors[:, :k]
 
 
-def _orthonormal(block: Array, mass: Any, Q: Array, MQ: Array) -> Array | None:
+def _orthonormal(block: Array, mass: Any, Q: Array) -> Array | None:
     """What a block adds to a space with the basis Q, orthonormal; None if that is nothing to rounding."""
     size = float(np.linalg.norm(block))
     for _ in range(2):
-        block = block - Q @ (MQ.T @ block)
+        block = block - Q @ (Q.T @ (mass @ block))
         if not np.linalg.norm(block) > 1e-10 * size:
             return None
         try:

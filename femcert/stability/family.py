@@ -50,22 +50,13 @@ SHIFT = 1e-3
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 
-def family(problem: LinearProblem, data: Data | None) -> Family:
-    """The eigenproblems of a problem whose class has a ball."""
-    space = problem.parameters
-    assert space.ball is not None
-    B = space.matrix
-    L = B.T @ (space.form(space.ball.norm) @ B)
-    return Family(adjoint_matrix(problem, data), L, space.gram, shift=_shift(space.ball.norm, space.basis.mesh))
-
-
 def _shift(norm: str, mesh: Any) -> float:
     """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d."""
     size = float(np.max(np.ptp(mesh.p, axis=1)))
     return {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
 
 
-def adjoint_matrix(problem: LinearProblem, data: Data | None) -> Array:
+def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
     """``F'`` in whitened data, ``(dimension, observations)``, by one adjoint solve for each observation."""
     m, B = problem.observation_count, problem.parameters.matrix
     if m > MOST_OBSERVATIONS:
@@ -95,17 +86,23 @@ class Family:
 
     _lifted: Array
 
-    def __init__(self, adjoint: Array, form: Any, gram: Any, *, shift: float = 0.0) -> None:
-        self.adjoint, self.form = adjoint, form
-        self.gram = gram if issparse(gram) else csc_matrix(gram)
-        self.shift = shift
-        L = csc_matrix(form) + shift * self.gram
+    def __init__(self, problem: LinearProblem, data: Data | None) -> None:
+        space = problem.parameters
+        assert space.ball is not None
+        B = space.matrix
+        self.form = B.T @ (space.form(space.ball.norm) @ B)
+        self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
+        self.shift = _shift(space.ball.norm, space.basis.mesh)
+        L = csc_matrix(self.form) + self.shift * self.gram
         self._L = csr_matrix((L + L.T) / 2.0)
         self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))
         self._factor = Factorization(self._L, definite=True, name="form of the ball")
-        self._lift()
         self._count = FIRST_MODES
-        self._reduce(*self._eigenpairs())
+        # The eigenvectors first: their work space is gone before the tall arrays of the sensors are there.
+        pairs = self._eigenpairs()
+        self.adjoint = _adjoint(problem, data)
+        self._lift()
+        self._reduce(*pairs)
 
     def _eigenpairs(self) -> tuple[Array, Array, float]:
         """The first eigenpairs of the ball, and what bounds the others; all of them for few coordinates."""

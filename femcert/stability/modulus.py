@@ -13,7 +13,7 @@ from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
-from .family import family
+from .family import Family
 
 # Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
 MOST_LEVEL = 1e100
@@ -58,7 +58,7 @@ class Modulus:
         if ball is None:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
-        self._family = family(problem, data)
+        self._family = Family(problem, data)
         # The norm of H1 is not below that of L2, whatever rounding does to their matrices.
         inner = problem.parameters.inner
         self._most = self.radius if inner == "l2" and ball.norm in ("l2", "h1") else np.inf

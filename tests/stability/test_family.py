@@ -21,7 +21,7 @@ from skfem import (
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
 from femcert.linalg.factor import Factorization
-from femcert.stability.family import MOST_DENSE, family
+from femcert.stability.family import MOST_DENSE, Family
 from femcert.stability.modulus import Modulus
 
 MESHES = {
@@ -55,7 +55,7 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
         with pytest.raises(fc.InputError, match="row sums"):
             on_ball(MESHES[mesh](), norm).parameters.form(norm)
         return
-    found = family(on_ball(MESHES[mesh](), norm), None)
+    found = Family(on_ball(MESHES[mesh](), norm), None)
     # In a seminorm constants weigh nothing, and larger multipliers than that only blur what the data see of them.
     for kappa in found.balance * np.geomspace(1e-6, 1.0 if norm == "h1-seminorm" else 1e2, 5):
         value, vector = found.least(kappa)
@@ -72,7 +72,7 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
 
 @pytest.mark.parametrize("norm", ["l2", "h1", "h1-seminorm", "h2"])
 def test_growing_keeps_the_bound(norm):
-    found = family(on_ball(MESHES["P1"](), norm, sensors=40), None)
+    found = Family(on_ball(MESHES["P1"](), norm, sensors=40), None)
     before = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
     found.grow()
     after = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
