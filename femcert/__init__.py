@@ -20,7 +20,7 @@ from .certificate import (
     StoppingRule,
     certify,
 )
-from .errors import FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
+from .errors import CoarseMeshError, FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
 from .problem import (
     AverageSensors,
     BoundarySensors,
@@ -70,6 +70,7 @@ __all__ = [
     "Candidate",
     "Case",
     "Certificate",
+    "CoarseMeshError",
     "CoarseSpace",
     "Comparison",
     "CosineSpace",

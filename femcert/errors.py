@@ -17,6 +17,10 @@ class UncertifiedError(FemcertError):
     """An ingredient of a certificate is missing; no number is given in its place."""
 
 
+class CoarseMeshError(UncertifiedError):
+    """What is asked for cannot be certified on this mesh, but on a finer one; the message says how fine."""
+
+
 class InconsistentError(UncertifiedError):
     """The evidence contradicts itself: no parameter of the class explains the data within the noise level.
 

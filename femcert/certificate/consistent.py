@@ -190,7 +190,14 @@ class ConsistentSet:
         """``d . x`` by least squares, its standard deviation ``‖A^{+T} d‖`` for white noise, and a step along it.
 
         The step changes ``d . x`` by the standard deviation where the data change least.
+
+        Raises
+        ------
+        UncertifiedError
+            The data alone do not determine x: what they do not see has no deviation, but is not known.
         """
+        if not np.isfinite(self._fit.slack):
+            raise UncertifiedError("a test for Gaussian noise needs data that determine the class; a ball is no noise")
         scaled = _times(direction, self._fit.right) / self._fit.singular
         deviation = float(np.linalg.norm(scaled))
         step = _back(scaled / self._fit.singular, self._fit.right) / (deviation if deviation > 0.0 else 1.0)

@@ -34,10 +34,10 @@ class Dominance(ExactRadius):
     Parameters
     ----------
     zeta
-        None: sure, for noise within its level. Else for Gaussian noise whose covariance the data give:
-        the half width is ``z ‖F^{+T} d‖`` with the normal quantile z of ``1 - zeta``, a one-sided test. It holds with
-        probability ``1 - zeta`` for candidates that do not depend on the noise; those fitted to the same data are
-        nearly so as long as d is.
+        None: sure, for noise within its level. Else for Gaussian noise whose covariance the data give: the half width
+        is ``z ‖F^{+T} d‖`` with the normal quantile z of ``1 - zeta``, a one-sided test. A worse candidate is accepted
+        with probability zeta at most, of all trials and not of the accepted ones, if the candidates do not depend on
+        the noise. For linear problems whose data determine the class; a ball does not count.
     guarantee
         As in `ExactRadius`, whose radii the certificates show.
     """
@@ -55,14 +55,17 @@ class Dominance(ExactRadius):
         """The rule with the consistent set."""
         if self.zeta is not None and data.covariance is None:
             raise InputError("zeta is for Gaussian noise of known covariance; expected Data(..., covariance=...)")
+        if self.zeta is not None and not problem.linear:
+            raise UncertifiedError("zeta is for linear problems; the error of a linearization is no Gaussian noise")
         rule = super().resolved(problem, data)
         assert isinstance(rule, Dominance)
+        if rule.evidence is None and self.guarantee == "discrete" and problem.linear:
+            count = problem.parameters.dimension
+            raise UncertifiedError(f"dominance needs the consistent set, which is not made for {count} coordinates")
         return rule
 
     def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison:
         """The comparison of two candidates by a resolved rule."""
-        if self.evidence is None and self.computed is None and problem.linear:
-            raise UncertifiedError("dominance needs the consistent set, which is not made for so many coordinates")
         evidence = self.evidence_at(problem, data, baseline)
         (xl, outside_l), (xb, outside_b) = (evidence.coordinates(c.parameter) for c in (learned, baseline))
         d = xl - xb

@@ -121,7 +121,7 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
 
 
 def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
-    """Of a nonlinear problem: ``{ c : ‖J c + F(q0) - y‖_Y <= delta + L rho² / 2 }`` about q0 = `at`.
+    """Of a nonlinear problem: ``{ q : ‖J (q - q0) + F(q0) - y‖_Y <= delta + L rho² / 2 }`` in the ball, q0 = `at`.
 
     It contains all consistent parameters of the class if the class has a ball that lies in the one of radius rho on
     which the linearization at q0 is validated: Taylor's formula bounds the rest by the Lipschitz constant L.
@@ -145,10 +145,9 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     predicted = problem.predict(problem.solve(centre), centre)
     rest = 0.5 * validity.lipschitz.value * reach**2
     A = scaled_forward(problem, centre, data)
-    y = data.whiten(data.values - predicted)
-    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding)
-    origin = np.asarray(space.root @ space.project(centre)[0])
-    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem), origin)
+    y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
+    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding, **_ball(problem))
+    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
 
 def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:
@@ -165,7 +164,9 @@ def _ball(problem: Problem) -> dict[str, Any]:
     L = dense(B.T @ (space.form(space.ball.norm) @ B))
     half = solve_triangular(space.root, L, trans="T")
     form = solve_triangular(space.root, half.T, trans="T")
-    return {"form": (form + form.T) / 2.0, "radius": space.ball.radius}
+    # Negative eigenvalues are rounding.
+    values, vectors = np.linalg.eigh((form + form.T) / 2.0)
+    return {"form": (vectors * np.maximum(values, 0.0)) @ vectors.T, "radius": space.ball.radius}
 
 
 def _diameter(problem: Problem, centre: Array) -> float:

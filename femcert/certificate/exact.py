@@ -18,7 +18,7 @@ from ..stability import Stability, stability
 from ..stability.constant import GUARANTEES
 from .certificate import Certificate
 from .evidence import Evidence, continuous_evidence, discrete_evidence, linearized_evidence
-from .guaranteed import continuous_constant
+from .guaranteed import belongs, continuous_constant
 from .proof import proven_radius
 from .rule import Rule
 
@@ -43,8 +43,8 @@ class ExactRadius(Rule):
     Notes
     -----
     On a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus noise level, which
-    is larger. A nonlinear problem needs a class with a ball that lies in the ball on which its linearization at the
-    candidate is validated.
+    is larger, and inconsistent data are not noticed. A nonlinear problem needs a class with a ball that lies in the
+    ball on which its linearization at the candidate is validated.
     """
 
     guarantee: str = "discrete"
@@ -56,25 +56,32 @@ class ExactRadius(Rule):
         if self.guarantee not in GUARANTEES:
             raise InputError(f"guarantee is {self.guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
 
+    @property
+    def judges_state(self) -> bool:
+        """No state enters."""
+        return False
+
     def resolved(self, problem: Problem, data: Data) -> ExactRadius:
         """The rule with what is the same for all candidates: the consistent set, or the continuous constant."""
         if self.evidence is not None and self.evidence.belongs_to(problem, data):
             return self
-        if self.computed is not None and self.computed.gap is not None and self.computed.gap.problem is problem:
+        if self.guarantee == "continuous" and belongs(self.computed, problem, data):
             return self
         space, m = problem.parameters, problem.observation_count
         if self.guarantee == "continuous":
             if not problem.linear or space.ball is not None:
                 raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
-            return replace(self, computed=continuous_constant(problem, data, self.stability)[0])
-        if not problem.linear or _by_modulus(problem):
-            return replace(self, evidence=None)
+            return replace(self, evidence=None, computed=continuous_constant(problem, data, self.stability)[0])
+        if not problem.linear:
+            return replace(self, evidence=None, computed=None)
+        if _by_modulus(problem):
+            return replace(self, evidence=None, computed=_constant(problem, data))
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
             raise UncertifiedError(
                 f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
                 f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
             )
-        return replace(self, evidence=discrete_evidence(problem, data))
+        return replace(self, evidence=discrete_evidence(problem, data), computed=_constant(problem, data))
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""
@@ -89,7 +96,7 @@ class ExactRadius(Rule):
                 **{**dict(residuals.items()), "admissibility": distance}, reported=residuals.reported
             ),
             total=residuals.data.value,
-            stability=self.stability or self.computed or _constant(problem, data),
+            stability=self.stability or self.computed,
             scope=scope,
             noise_level=data.noise_level,
             name=candidate.name,
@@ -97,20 +104,24 @@ class ExactRadius(Rule):
         )
 
     def _radius(self, problem: Problem, data: Data, candidate: Candidate) -> tuple[float, str]:
-        if _by_modulus(problem):
-            value, allowance = proven_radius(problem, data, candidate, None)
-            return value + allowance, "discrete"
-        evidence = self.evidence_at(problem, data, candidate)
-        distance, _ = evidence.farthest(candidate.parameter)
-        if not np.isfinite(distance):
-            raise UncertifiedError(f"the exact radius of {candidate.name!r} is {distance}")
-        return distance, evidence.scope
+        proven, scope = np.inf, "discrete"
+        if self.guarantee == "discrete" and self.computed is not None:
+            # The dual on a ball may have a gap; the radius from misfit and stability then may be smaller.
+            proven = sum(proven_radius(problem, data, candidate, self.computed))
+        distance = np.inf
+        if not _by_modulus(problem):
+            evidence = self.evidence_at(problem, data, candidate)
+            distance, scope = evidence.farthest(candidate.parameter)[0], evidence.scope
+        value = min(distance, proven)
+        if not np.isfinite(value):
+            raise UncertifiedError(f"the exact radius of {candidate.name!r} is {value}")
+        return value, scope
 
     def evidence_at(self, problem: Problem, data: Data, candidate: Candidate) -> Evidence:
         """The consistent parameters, about a candidate where an error of the forward map depends on it."""
         if self.evidence is not None:
             return self.evidence
-        if self.computed is not None:
+        if self.guarantee == "continuous" and self.computed is not None:
             return continuous_evidence(problem, data, self.computed, candidate.parameter)
         return linearized_evidence(problem, data, candidate.parameter)
 
@@ -124,8 +135,9 @@ def _by_modulus(problem: Problem) -> bool:
     return isinstance(problem, LinearProblem) and space.ball is not None and space.dimension > MOST_COORDINATES
 
 
-def _constant(problem: Problem, data: Data) -> Any:
-    """The stability constant for the record; None where there is none without a ball."""
-    if not problem.linear or problem.parameters.dimension > problem.observation_count:
+def _constant(problem: Problem, data: Data) -> Stability | None:
+    """The stability constant; None where there is none, as on a ball without noise."""
+    try:
+        return stability(problem, data=data)
+    except (InputError, UncertifiedError):
         return None
-    return stability(problem, data=data)

@@ -113,8 +113,17 @@ def guaranteed_parts(
     )
 
 
+def belongs(constant: Stability | None, problem: Problem, data: Data) -> bool:
+    """Whether a constant is continuous, with its map, and was made for this problem and covariance."""
+    gap = None if constant is None else constant.gap
+    return gap is not None and gap.problem is problem and np.array_equal(gap.whitening, whitening(problem, data))
+
+
 def continuous_constant(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, Gap]:
     """A continuous constant with its map: the given one if it belongs here."""
+    k, m = problem.parameters.dimension, problem.observation_count
+    if k > m:
+        raise UncertifiedError(f"the class has k = {k} coordinates and there are m = {m} observations: C is infinite")
     if given is None or (given.scope == "continuous" and given.gap is None):
         # One that was loaded from a file knows nothing of adjoint states.
         given = stability_of(problem, data=data, guarantee="continuous")
@@ -123,7 +132,7 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
             f"the stability constant is {given.scope}; a guaranteed radius needs "
             "stability(problem, data=data, guarantee='continuous')"
         )
-    if given.gap.problem is not problem or not np.array_equal(given.gap.whitening, whitening(problem, data)):
+    if not belongs(given, problem, data):
         raise InputError("the stability constant belongs to another problem or covariance; expected that of these data")
     return given, given.gap
 
@@ -165,7 +174,9 @@ def _boundary_share(problem: Problem, data: Data, u: Array, off: Array) -> float
         return 0.0
     lift = state_norm(problem, "energy").lift(u - problem.boundary.values, problem.free)
     edge = data.whiten(problem.observe(lift))
-    return float(np.clip(edge @ off / (off @ off), 0.0, 1.0))
+    # Scaled, so that squares neither vanish nor overflow.
+    unit = off / np.abs(off).max()
+    return float(np.clip((edge / np.abs(off).max()) @ unit / (unit @ unit), 0.0, 1.0))
 
 
 def _norm(values: Array) -> float:

@@ -14,7 +14,7 @@ from ..residual import Residuals
 from ..residual.components import optimality_residual
 from ..stability import Stability
 from .certificate import Certificate
-from .guaranteed import STATES, continuous_constant, guaranteed_parts
+from .guaranteed import STATES, belongs, continuous_constant, guaranteed_parts
 from .rule import Rule
 
 
@@ -46,9 +46,14 @@ class GuaranteedRadius(Rule):
         if self.state not in STATES:
             raise InputError(f"state is {self.state!r}; expected one of {', '.join(map(repr, STATES))}")
 
+    @property
+    def judges_state(self) -> bool:
+        """Only a given one."""
+        return self.state == "given"
+
     def resolved(self, problem: Problem, data: Data) -> GuaranteedRadius:
         """The rule with the continuous stability constant, which is the same for all candidates."""
-        if self.stability is not None or (self.computed is not None and self.computed.gap is not None):
+        if self.stability is not None or belongs(self.computed, problem, data):
             return self
         if not problem.linear:
             raise UncertifiedError(f"a guaranteed radius is not known for a {type(problem).__name__}")

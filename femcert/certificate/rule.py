@@ -36,6 +36,11 @@ class Rule(ABC):
         """The rule with everything computed that is the same for all candidates."""
         return self
 
+    @property
+    def judges_state(self) -> bool:
+        """Whether the candidate's state enters; if not, `no_harm` hands out the state of the accepted parameter."""
+        return True
+
     @abstractmethod
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """The certificate of one candidate, by a resolved rule."""

@@ -124,6 +124,9 @@ class ParameterSpace:
             raise InputError(f"norm is {norm!r}; expected one of {', '.join(BALL_NORMS)}")
         if norm != "l2" and degree(self.basis) == 0:
             raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
+        if norm == "h2":
+            # Refused here where the elements have no lumped mass.
+            mass_matrix(self.basis, lumped=True)
         result = copy.copy(self)
         result.ball = Ball(number(radius, "radius", above=0.0), norm)
         return result

@@ -62,13 +62,15 @@ def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, fl
 
     The distance from the class, where the rule adds it, stands under ``"admissibility"``, what is left under
     ``"other"``. A rule without weights measures the set of consistent parameters: its distance and that from the class
-    add up in squares. The parts sum to the radius.
+    add up in squares on the mesh, where they are orthogonal. The parts sum to the radius.
     """
     residuals, radius = certificate.residuals, certificate.radius.value
     outside = min(residuals.admissibility.value, radius) if rule.get("covered", True) else 0.0
     weights = rule.get("weights")
     if weights is None or certificate.stability is None:
         share = outside**2 / radius if radius > 0.0 else 0.0
+        if rule.get("guarantee") == "continuous":
+            share = outside
         return {"consistent": radius - share, "admissibility": share}
     shares = {
         "data": residuals.data.value,

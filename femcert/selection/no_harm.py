@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..certificate import Certificate, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
@@ -30,7 +32,9 @@ def no_harm(
 ) -> Selection:
     """Take the learned reconstruction only if ``R_learned <= R_baseline + tolerance``; else the baseline.
 
-    With the rule `Dominance` it is taken only if no consistent truth makes it worse than the baseline.
+    With the rule `Dominance` it is taken only if no consistent truth makes it worse than the baseline. Where a rule
+    does not judge states (`ExactRadius`, `Dominance`, `GuaranteedRadius(state="recomputed")`), the state of an accepted
+    parameter is computed here; the candidate's own is not handed out.
 
     Parameters
     ----------
@@ -95,6 +99,9 @@ def no_harm(
     else:
         accepted, reason = comparison.accepts(margin), comparison.reason(margin)
     chosen = candidate if accepted else safe
+    if accepted and problem.has_state and not rule.judges_state:
+        # Nobody looked at its state; that of its parameter belongs to what was certified.
+        chosen = Candidate(problem.solve(chosen.parameter), chosen.parameter, chosen.optimality, chosen.name)
     evidence = {"baseline": base, "learned": other, "comparison": comparison}
     return Selection.of(chosen, accepted=accepted, reason=reason, **evidence, **record)
 
@@ -102,8 +109,8 @@ def no_harm(
 def _decision(base: Certificate, other: Certificate, margin: float) -> tuple[bool, str]:
     """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
     allowed = f"the baseline's {base.radius.value:.4g}" + (f" + tolerance {margin:g}" if margin else "")
-    # Written so that a NaN, wherever it came from, rejects.
-    if not other.radius.value <= base.radius.value + margin:
+    # Written so that a NaN, wherever it came from, rejects; infinite radii compare nothing.
+    if not (other.radius.value <= base.radius.value + margin and np.isfinite(base.radius.value)):
         return False, f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
     reason = f"the learned radius {other.radius.value:.4g} is within {allowed}"
     if base.radius.side == "upper" != other.radius.side:

@@ -171,6 +171,7 @@ class Selection:
             learned=None if other is None else Certificate.from_dict(other),
             comparison=None if compared is None else Comparison.from_dict(compared),
         )
+        selection._check_comparison()
         if selection.accepted != selection._within_limit():
             raise InputError("the decision contradicts the evidence")
         # Whatever was read leniently above (a text for a number, an extra key) shows here.
@@ -178,6 +179,19 @@ class Selection:
         if changed or len(record) != len(selection.to_dict()):
             raise InputError(f"{changed or 'its keys'} are not as femcert writes them")
         return selection
+
+    def _check_comparison(self) -> None:
+        """A comparison belongs to the rule `Dominance`, with its probability, and speaks of a parameter like this."""
+        decides = self.rule.get("name") == "Dominance" and self.baseline is not None and self.learned is not None
+        if decides != (self.comparison is not None):
+            raise InputError("a comparison and the rule 'Dominance' go together")
+        if self.comparison is None:
+            return
+        zeta = self.rule.get("zeta")
+        if self.comparison.probability != (None if zeta is None else 1.0 - zeta):
+            raise InputError("the probability of the comparison is not that of the rule")
+        if self.comparison.truth.shape != self.parameter.shape:
+            raise InputError("the truth of the comparison is no parameter of this problem")
 
     def _within_limit(self) -> bool:
         if self.baseline is None or self.learned is None:

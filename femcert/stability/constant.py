@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
+from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
@@ -268,7 +268,7 @@ def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
     # Weyl again: the exact singular values are within the gap of those of the mesh.
     if not smallest - found.rounding - gap.size > 0.0:
         h = needed_size(problem, smallest, gap.size)
-        raise UncertifiedError(
+        raise CoarseMeshError(
             f"not certified on this mesh, refine: sigma_min = {smallest:.3g} of the mesh is within "
             f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
         )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from skfem import Basis
 
-from ..errors import UncertifiedError
+from ..errors import CoarseMeshError
 from ..problem.checks import Array
 from ..problem.mesh import diameters
 from ..problem.modes import CosineSpace, SineSpace
@@ -93,7 +93,7 @@ def _order(mesh: Any, steepness: float) -> tuple[int, float]:
 
     Raises
     ------
-    UncertifiedError
+    CoarseMeshError
         The elements are so large for the functions that no rule integrates them.
     """
     corners, h = mesh.t.shape[0], float(diameters(mesh).max())
@@ -109,7 +109,7 @@ def resolved_degree(steepness: float, h: float, radius: float, most: int) -> tup
 
     Raises
     ------
-    UncertifiedError
+    CoarseMeshError
         It is not even small: no rule integrates the modes on elements of size h.
     """
     reach = max(steepness * radius, 1e-300)
@@ -118,7 +118,7 @@ def resolved_degree(steepness: float, h: float, radius: float, most: int) -> tup
         if size < log(SMALL_REMAINDER):
             break
     if not size <= log(MOST_REMAINDER):
-        raise UncertifiedError(
+        raise CoarseMeshError(
             f"not certified on this mesh, refine: a mode has a wavelength of {2.0 * np.pi / steepness:.2g}, which no "
             f"quadrature resolves on elements of size {h:.2g}; elements of size {1.0 / steepness:.2g} would do"
         )

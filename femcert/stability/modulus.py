@@ -113,7 +113,7 @@ class Modulus:
         """
         self._close_in(number(eps, "eps", above=0.0))
         low, high = self._sides(eps)
-        chosen = [*low[-1:], *high[:1]]
+        chosen = [*low[-1:], *high[:1]] or [self._blurred()]
         X = np.column_stack([p.vector / p.norm for p in chosen])
         family = self._family
         forms = [X.T @ (family.form @ X), X.T @ (family.gram @ X), (family.adjoint.T @ X).T @ (family.adjoint.T @ X)]
@@ -204,6 +204,11 @@ class Modulus:
             return low[-1].kappa, A + low[-1].kappa * L
         kappa = min(max((A2 - A) / (L - L2), low[-1].kappa), high[0].kappa)
         return kappa, A + kappa * L
+
+    def _blurred(self) -> Point:
+        """A direction where rounding hides all multipliers."""
+        vector, gram = self._family.least(self._family.balance)[1], self._family.gram
+        return Point(1.0, 1.0, 1.0, 1.0, float(np.sqrt(vector @ (gram @ vector))), vector)
 
     def _sides(self, eps: float) -> tuple[list[Point], list[Point]]:
         low = [p for p in self.points if p.seen * self.radius < eps * p.size]

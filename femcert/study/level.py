@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..certificate import Rule, certify
-from ..errors import InputError, UncertifiedError
+from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import Array, frozen, number, real_vector
@@ -129,6 +129,11 @@ def _certified(case: Case, reference: Candidate) -> tuple[dict[str, Bound], Sele
     if data is None or constant is None:
         return {}, None
     if rule is None:
+        return {"C_stab": constant}, None
+    try:
+        rule = rule.resolved(problem, data)
+    except CoarseMeshError:
+        # A finer level will have radii.
         return {"C_stab": constant}, None
     if case.learned is None:
         return {"C_stab": constant, "radius_baseline": certify(problem, data, reference, rule).radius}, None

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import norm
-from skfem import Basis, ElementTriP1, MeshTri
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 
@@ -252,3 +252,70 @@ def test_refused():
     found = select(wide, data, zero, zero)
     assert not found.accepted
     assert "12 coordinates" in found.reason
+
+
+def test_the_gaussian_test_is_refused_where_the_data_do_not_determine_the_class():
+    # What no sensor sees has no deviation, but nobody knows it: the ball must not be forgotten.
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
+    space = fc.SineSpace(basis, 12).within_ball(3.0, norm="l2")
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 5)))
+    F, rng = problem.forward_matrix(), np.random.default_rng(0)
+    q = space.field(rng.standard_normal(12))
+    c = space.project(q * 2.5 / space.norm(q))[0]
+    sd = 0.01 * np.linalg.norm(F @ c) / np.sqrt(5.0)
+    data = fc.Data(F @ c + sd * rng.standard_normal(5), 5.0, np.full(5, sd**2))
+    baseline, learned = (fc.Candidate.from_coefficients(problem, x) for x in (c, np.linalg.pinv(F) @ F @ c))
+    for rule in (fc.Dominance(zeta=0.05), fc.Dominance()):
+        assert not select(problem, data, baseline, learned, rule).accepted
+    assert "determine the class" in select(problem, data, baseline, learned, fc.Dominance(zeta=0.05)).reason
+    curved = fc.EllipticCoefficient(
+        basis, parameters=space, sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 5)), source=1.0
+    )
+    found = select(curved, data, baseline, learned, fc.Dominance(zeta=0.05))
+    assert "linear problems" in found.reason
+
+
+def test_the_state_that_is_handed_out_is_that_of_the_parameter():
+    problem = source()
+    truth = problem.parameters.field([1.0, 0.3, -0.2, 0.1])
+    data = observed(problem, truth, 1e-5, 0)
+    baseline = fc.Candidate.from_coefficients(problem, [0.5, 0.3, -0.2, 0.1])
+    nonsense = fc.Candidate(7.0 * problem.solve(truth) + 1.0, truth)
+    for rule in (fc.Dominance(), fc.ExactRadius()):
+        found = select(problem, data, baseline, nonsense, rule)
+        assert found.accepted
+        assert found.state == pytest.approx(problem.solve(truth))
+    judged = select(problem, data, baseline, nonsense, fc.ResidualRadius())
+    assert not judged.accepted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["comparison"].update(probability=0.95),
+        lambda r: r["comparison"].update(truth=[0.0]),
+        lambda r: r["rule"].update(name="ExactRadius"),
+        lambda r: r.pop("comparison"),
+    ],
+)
+def test_tampered_records_are_refused(tmp_path, change):
+    problem = source()
+    truth = problem.parameters.field([1.0, 0.3, -0.2, 0.1])
+    data = observed(problem, truth, 0.01, 0)
+    (baseline, learned), _ = pair(problem, truth, np.random.default_rng(0), 0.3)
+    select(problem, data, baseline, learned).save(tmp_path / "s.json")
+    record = json.loads((tmp_path / "s.json").read_text())
+    change(record)
+    (tmp_path / "s.json").write_text(json.dumps(record))
+    with pytest.raises(fc.InputError, match="damaged"):
+        fc.Selection.load(tmp_path / "s.json")
+
+
+def test_a_large_class_is_refused(monkeypatch):
+    monkeypatch.setattr("femcert.certificate.exact.MOST_COORDINATES", 3)
+    problem = source(ball=8.0)
+    data = fc.Data(np.zeros(9), 1.0)
+    zero = fc.Candidate.from_coefficients(problem, np.zeros(4))
+    found = select(problem, data, zero, zero)
+    assert not found.accepted
+    assert "not made for 4 coordinates" in found.reason

@@ -17,6 +17,7 @@ from skfem import (
 )
 
 import femcert as fc
+from femcert.problem.space import ParameterSpace
 
 BASES = {
     "line P1": lambda: Basis(MeshLine(np.linspace(0, 1, 13)), ElementLineP1()),
@@ -197,3 +198,66 @@ def test_nonlinear_on_a_validated_ball_or_not_at_all():
         data = observed(unbounded, truth, 1e-5, 0)
         with pytest.raises(fc.UncertifiedError, match=r"ball|validated"):
             fc.certify(unbounded, data, fc.Candidate.from_coefficients(unbounded, [0.0, 0.0]), fc.ExactRadius())
+
+
+def test_a_nonlinear_ball_counts():
+    problem = coefficient(0.001)
+    space = problem.parameters
+    data = observed(problem, space.field([0.0005, 0.0]), 1e-3, 0)
+    zero = fc.Candidate.from_coefficients(problem, [0.0, 0.0])
+    # The noise says nothing; the class still does.
+    assert fc.certify(problem, data, zero, fc.ExactRadius()).radius.value == pytest.approx(0.001, rel=1e-4)
+    far = observed(coefficient(None), space.field([1.0, 0.0]), 1e-5, 0)
+    with pytest.raises(fc.InconsistentError, match="no parameter of the class"):
+        fc.certify(problem, far, zero, fc.ExactRadius())
+
+
+def test_a_resolved_rule_does_not_take_its_constant_to_other_data():
+    basis = BASES["line P2"]()
+    space, sensors = fc.SineSpace(basis, 4), fc.PointSensors(basis, np.linspace(0.1, 0.9, 9))
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    truth = space.field([1.0, 0.5, -0.3, 0.2])
+    y = problem.observe(problem.solve(truth))
+    data, zero = fc.Data(y, 1e-3), fc.Candidate(np.zeros(basis.N), np.zeros(basis.N))
+    for kind in (fc.ExactRadius, fc.Dominance):
+        stale = kind(guarantee="continuous").resolved(problem, fc.Data(y, 1.0, np.full(9, 1e-6)))
+        assert fc.certify(problem, data, zero, stale).contains(truth)
+    stale = fc.GuaranteedRadius().resolved(problem, fc.Data(y, 1.0, np.full(9, 1e-6)))
+    assert fc.certify(problem, data, zero, stale).contains(truth)
+
+
+def test_without_noise_a_large_ball_has_no_radius(monkeypatch):
+    monkeypatch.setattr("femcert.certificate.exact.MOST_COORDINATES", 10)
+    basis = BASES["P1"]()
+    space = fc.FullSpace(basis).within_ball(50.0, norm="h1")
+    sensors = fc.PointSensors(basis, np.random.default_rng(0).uniform(0.1, 0.9, (6, 2)))
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    truth = basis.doflocs[0] ** 2
+    data = fc.Data(problem.observe(problem.solve(truth)), 0.0)
+    wrong = 1e3 * basis.doflocs[0]
+    found = fc.no_harm(
+        problem,
+        data,
+        baseline=fc.Candidate(problem.solve(truth), truth),
+        learned=fc.Candidate(problem.solve(wrong), wrong),
+        rule=fc.ExactRadius(),
+    )
+    assert not found.accepted
+
+
+def test_never_above_the_residual_radius_on_balls():
+    # The dual of two multipliers has a gap there; the other bound then counts.
+    rng = np.random.default_rng(0)
+    basis = Basis(MeshLine(np.linspace(0, 1, 33)), ElementLineP1())
+    for seed in range(12):
+        matrix = np.array(fc.SineSpace(basis, 3).matrix)
+        matrix[:, 1] = matrix[:, 0] + 10.0 ** rng.uniform(-4, -1) * matrix[:, 1]
+        space = ParameterSpace(basis, matrix).within_ball(0.2, norm="l2")
+        sensors = fc.PointSensors(basis, np.linspace(0.2, 0.8, 1 + seed % 3))
+        problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+        data = fc.Data(np.zeros(problem.observation_count), 1e-3)
+        q = rng.uniform(0.0, 3.0) * np.ones(basis.N)
+        candidate = fc.Candidate(problem.solve(q), q)
+        exact, residual = (fc.certify(problem, data, candidate, r()) for r in (fc.ExactRadius, fc.ResidualRadius))
+        assert exact.radius.value <= residual.radius.value * (1.0 + 1e-9)
+        assert exact.contains(np.zeros(basis.N))
