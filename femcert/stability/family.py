@@ -159,7 +159,7 @@ class Family:
             Z[:, columns] = self._factor.solve(self.adjoint[:, columns])
             residual = self.adjoint[:, columns] - self._L @ Z[:, columns]
             missed += max(float(np.sum(residual * self._factor.solve(residual))), 0.0)
-        # |F w| <= missed ‖w‖_L on W, from the residuals of Z.
+        # |F w| <= missed ‖w‖_L for w orthogonal to Z in L, from its residuals.
         self._missed = float(np.sqrt(missed))
         Q = self._orthonormal(Z)
         # F in this basis: an SVD finds small singular values that its square has lost.
@@ -168,6 +168,11 @@ class Family:
         kept[MOST_MODES:] = False
         self._singular, self._combine = singular[kept], combine[kept].T
         self.balance = float(singular[0] ** 2)
+        # What Q leaves of the lifted combinations is not orthogonal to W.
+        rest = Z @ self._combine
+        for _ in range(2):
+            rest = rest - Q @ (Q.T @ (self._L @ rest))
+        self._missed += float(np.sqrt(max(np.sum(rest * (self._L @ rest)), 0.0)))
         for rows in _batches(len(Q), ROWS):
             Q[rows, : int(kept.sum())] = Q[rows] @ vectors[:, kept]
         self._lifted = Q[:, : int(kept.sum())]
