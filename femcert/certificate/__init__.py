@@ -2,12 +2,13 @@
 
 from .certificate import Certificate
 from .comparison import Comparison
+from .confidence import bernstein, betting, hoeffding
 from .dominance import Dominance
 from .exact import ExactRadius
 from .guaranteed_rule import GuaranteedRadius
 from .rule import Rule, certify
 from .rules import OperationalRadius, ResidualRadius
-from .stochastic import StochasticRadius, hoeffding
+from .stochastic import StochasticRadius
 from .stopping import StoppingRule
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Rule",
     "StochasticRadius",
     "StoppingRule",
+    "bernstein",
+    "betting",
     "certify",
     "hoeffding",
 ]

@@ -34,6 +34,8 @@ class Certificate:
         The paper's delta.
     name
         Of the candidate.
+    digest
+        SHA-256 of the candidate as it was frozen before points were drawn, for rules that sample; else None.
     """
 
     radius: Bound
@@ -43,6 +45,7 @@ class Certificate:
     scope: str
     noise_level: float
     name: str
+    digest: str | None = None
     _distance: Callable[[Any], float] | None = field(default=None, repr=False, compare=False)
 
     def certified_at(self, level: float) -> bool:
@@ -75,12 +78,13 @@ class Certificate:
             "residuals": {name: bound.to_dict() for name, bound in self.residuals.items()},
             "optimality_reported": self.residuals.reported,
             "stability": self.stability and self.stability.to_dict(),
+            **({} if self.digest is None else {"digest": self.digest}),
         }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
-        constant = record["stability"]
+        constant, digest = record["stability"], record.get("digest")
         parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
         return cls(
             radius=Bound(**record["radius"]),
@@ -90,4 +94,5 @@ class Certificate:
             scope=str(record["scope"]),
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),
+            digest=None if digest is None else str(digest),
         )

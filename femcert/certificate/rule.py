@@ -41,6 +41,11 @@ class Rule(ABC):
         """Whether the candidate's state enters; if not, `no_harm` hands out the state of the accepted parameter."""
         return True
 
+    @property
+    def failure_probability(self) -> float | None:
+        """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
+        return None
+
     @abstractmethod
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """The certificate of one candidate, by a resolved rule."""

@@ -2,76 +2,63 @@
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from skfem.mesh import MeshLine1, MeshTri1
 
 from ..bound import Bound
-from ..errors import InputError
+from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate
-from ..problem.checks import Array, count, number
-from ..problem.lagrange import degree
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.checks import Array, count
+from ..problem.data import Data
 from ..problem.locate import interpolation_matrix
 from ..residual import Residuals
 from ..residual.strong import strong_field
+from .certificate import Certificate
+from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
+from .pointwise import REPEATED, PointwiseResidual, check_frozen, pointwise_residual
 from .rules import WeightedRule
+from .sampling import Plan, element_envelopes, envelope, uniform_points
 
-# Largest sum of |basis functions| on the reference element: sup |f| <= factor * max |nodal values|.
-_LEBESGUE = {("line", 2): 1.25, ("tri", 2): 5.0 / 3.0, ("quad", 2): 1.25**2}
+__all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
-
-def hoeffding(squares: Array, envelope: float, zeta: float) -> float:
-    """Upper bound of a mean with probability ``1 - zeta``: ``mean + B (log(1/zeta) / 2M)^(1/2)`` (high-prob-residual).
-
-    Parameters
-    ----------
-    squares
-        M independent samples in ``[0, envelope]``.
-    envelope
-        B, a sure upper bound of the samples.
-    """
-    number(envelope, "envelope", least=0.0)
-    check_zeta(zeta)
-    M = squares.shape[-1]
-    return float(np.mean(squares) + envelope * np.sqrt(np.log(1.0 / zeta) / (2.0 * M)))
-
-
-def check_zeta(zeta: float) -> float:
-    """`zeta` if it lies strictly between 0 and 1."""
-    value = number(zeta, "zeta")
-    if not 0.0 < value < 1.0:
-        raise InputError(f"zeta is {value}; expected a probability strictly between 0 and 1")
-    return value
+SAMPLING = ("uniform", "importance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticRadius(WeightedRule):
     """The paper's R_stoch: R_delta with the physics residual replaced by its high-probability upper value.
 
-    The strong residual of the frozen candidate (its L2 representative, a finite-element function) is sampled at
-    independent points, uniform on the domain, drawn here after the candidate is fixed.
+    The strong residual of the frozen candidate is sampled at independent points, drawn here after the candidate is
+    fixed. It is the L2 representative of the discrete residual, a finite-element function whose envelope is computed;
+    or, for a candidate made of functions that offer their derivatives (or their residual) and a sure envelope, the
+    residual of the functions themselves (`Candidate.from_functions`).
 
     Parameters
     ----------
     points
         Number of points M.
     zeta
-        Probability that the bound fails, for each candidate.
+        Probability that the bound fails, for each candidate. Two of them hold with probability ``1 - 2 zeta``.
     seed
-        Of the draw, together with a checksum of the candidate: nobody can fit a residual to the points beforehand.
+        Of the draw, together with the digest of the candidate: nobody can fit a residual to the points beforehand.
     bound
-        ``"hoeffding"``.
+        ``"hoeffding"``, the paper's; ``"bernstein"``, which profits from samples that vary little; ``"betting"``, the
+        tightest of the three at any number of points that makes sense.
+    sampling
+        ``"uniform"`` on the domain, or ``"importance"``: elements are drawn by the largest square that the residual can
+        have on them (for functions with one envelope, half of them by the mean squares of the interpolant), and samples
+        are weighted, so that the bounds count the mean of the squared envelope instead of its maximum.
     """
 
     points: int = 1000
     zeta: float = 0.05
     seed: int = 0
     bound: str = "hoeffding"
+    sampling: str = "uniform"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,48 +67,119 @@ class StochasticRadius(WeightedRule):
         object.__setattr__(self, "points", count(self.points, "points"))
         object.__setattr__(self, "seed", count(self.seed, "seed", least=0))
         object.__setattr__(self, "zeta", check_zeta(self.zeta))
-        if self.bound != "hoeffding":
-            raise InputError(f"bound is {self.bound!r}; expected 'hoeffding'")
+        for name, known in (("bound", tuple(BOUNDS)), ("sampling", SAMPLING)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected {' or '.join(map(repr, known))}")
+
+    @property
+    def failure_probability(self) -> float:
+        """The rule's zeta, for each candidate."""
+        return self.zeta
+
+    def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
+        """As for any weighted rule; the functions and training points stay with the candidate."""
+        inside, outside = super().split(problem, candidate)
+        if inside is not candidate:
+            inside = Candidate(
+                inside.state,
+                inside.parameter,
+                inside.optimality,
+                inside.name,
+                functions=candidate.functions,
+                training_points=candidate.training_points,
+            )
+        return inside, outside
+
+    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
+        """The certificate, with the digest of the candidate before the points were drawn.
+
+        Raises
+        ------
+        UncertifiedError
+            The candidate's functions are not those it was made of, or changed while they were sampled; its training saw
+            one of the points; a sample is above its envelope.
+        """
+        check_frozen(problem, check_candidate(problem, candidate))
+        digest, before = _fingerprint(problem, candidate)
+        certificate = super().certify(problem, data, candidate)
+        check_frozen(problem, candidate)
+        after = _fingerprint(problem, candidate)[1]
+        if not np.abs(after - before).max(initial=0.0) <= REPEATED * np.abs(before).max(initial=0.0):
+            raise UncertifiedError(f"the residual of {candidate.name!r} changed while it was sampled")
+        return replace(certificate, digest=digest)
 
     def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
-        """``(mean of squares + B (log(1/zeta)/2M)^(1/2))^(1/2)`` (hp-pde-residual)."""
-        q = candidate.parameter
-        u = problem.solve(q) if candidate.state is None else candidate.state
-        field = strong_field(problem, u, q)
-        values = np.zeros((problem.basis.N, 1 if field.ndim == 1 else field.shape[1]))
-        values[problem.free] = field.reshape(len(problem.free), -1)
-        rng = np.random.default_rng([self.seed, zlib.crc32(q.tobytes()), zlib.crc32(u.tobytes())])
-        points, cells = uniform_points(problem.basis.mesh, self.points, rng)
-        column = rng.integers(values.shape[1], size=self.points)
-        sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), column]
-        top = hoeffding(sampled**2, envelope(problem, values) ** 2, self.zeta)
-        source = f"RMS at {self.points} random points, probability {1.0 - self.zeta:g}"
+        """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
+        mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
+        values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
+        plan = self._plan(problem, candidate, values, exact)
+        rng = np.random.default_rng([self.seed, int(_fingerprint(problem, candidate)[0], 16)])
+        points, cells, columns = plan.draw(mesh, self.points, rng)
+        _check_unseen(candidate, points)
+        if exact is None:
+            sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
+        else:
+            sampled = exact(points, cells)
+        squares = plan.weight[cells, columns] * sampled**2
+        if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
+            came = f"|residual| reaches {np.abs(sampled).max():.4g}"
+            raise UncertifiedError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
+        top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
+        what = "" if exact is None else " of the functions"
+        how = "" if self.sampling == "uniform" else " by importance"
+        where = f"at {self.points} random points{how}"
+        source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}"
         return Bound(float(np.sqrt(top)), "upper", source)
+
+    def _plan(self, problem: Problem, candidate: Candidate, values: Array, exact: PointwiseResidual | None) -> Plan:
+        mesh = problem.basis.mesh
+        bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
+        if self.sampling == "uniform":
+            return Plan.uniform(mesh, bounds)
+        indicators = None
+        if exact is not None and exact.even_envelope:
+            field = _field(problem, candidate)[:, 0]
+            squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
+            indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
+        return Plan.importance(mesh, bounds, indicators)
 
     def to_dict(self) -> dict[str, Any]:
         """Name, weights and options, for the record."""
-        options = {"points": self.points, "zeta": self.zeta, "seed": self.seed, "bound": self.bound}
+        options: dict[str, Any] = {"points": self.points, "zeta": self.zeta, "seed": self.seed, "bound": self.bound}
+        if self.sampling != "uniform":
+            options["sampling"] = self.sampling
         return {**super().to_dict(), **options}
 
 
-def envelope(problem: Problem, values: Array) -> float:
-    """A sure upper bound of ``|f|`` for a finite-element function with these dof values."""
+def _field(problem: Problem, candidate: Candidate) -> Array:
+    """Dof values of the discrete strong residual, a column for each time."""
+    q = candidate.parameter
+    field = strong_field(problem, problem.solve(q) if candidate.state is None else candidate.state, q)
+    values = np.zeros((problem.basis.N, 1 if field.ndim == 1 else field.shape[1]))
+    values[problem.free] = field.reshape(len(problem.free), -1)
+    return values
+
+
+def _fingerprint(problem: Problem, candidate: Candidate) -> tuple[str, Array]:
+    """The candidate's digest, with the residual of its functions at the midpoints of the elements; and these values."""
+    exact = pointwise_residual(problem, candidate)
+    if exact is None:
+        return candidate.digest, np.zeros(0)
     mesh = problem.basis.mesh
-    shape = "line" if isinstance(mesh, MeshLine1) else "tri" if isinstance(mesh, MeshTri1) else "quad"
-    return _LEBESGUE.get((shape, degree(problem.basis)), 1.0) * float(np.abs(values).max())
+    values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
+    return hashlib.sha256(candidate.digest.encode() + values.astype("<f8").tobytes()).hexdigest(), values
 
 
-def uniform_points(mesh: Any, number_of_points: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.int64]]:
-    """Independent points, uniform on the mesh, and the cells they lie in."""
-    p, t = mesh.p, mesh.t
-    corners = t[:, :, None] if mesh.dim() == 1 or len(t) == 3 else np.stack([t[[0, 1, 2]], t[[0, 2, 3]]], axis=2)
-    corners = corners.reshape(len(corners), -1)
-    pieces = 1 if len(t) < 4 else 2
-    x = p[:, corners]
-    edges = x[:, 1:] - x[:, :1]
-    size = np.abs(edges[0, 0]) if mesh.dim() == 1 else np.abs(edges[0, 0] * edges[1, 1] - edges[0, 1] * edges[1, 0])
-    chosen = rng.choice(corners.shape[1], size=number_of_points, p=size / size.sum())
-    s = rng.random((len(corners) - 1, number_of_points))
-    if len(s) == 2:
-        s = np.where(s.sum(axis=0) > 1.0, 1.0 - s, s)
-    return x[:, 0, chosen] + np.einsum("dij,ij->dj", edges[:, :, chosen], s), chosen // pieces
+def _check_unseen(candidate: Candidate, points: Array) -> None:
+    """Refuse points that the training used: a residual that was fitted there says nothing about other points."""
+    seen = candidate.training_points
+    if seen is None:
+        return
+    if len(seen) != len(points):
+        raise InputError(f"training_points has shape {seen.shape}; expected ({len(points)}, points)")
+    known = {point.tobytes() for point in np.ascontiguousarray(seen.T, dtype=float) + 0.0}
+    again = sum(point.tobytes() in known for point in np.ascontiguousarray(points.T) + 0.0)
+    if again:
+        raise UncertifiedError(
+            f"{again} of {points.shape[1]} random points are training points of {candidate.name!r}; use another seed"
+        )

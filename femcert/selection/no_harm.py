@@ -14,6 +14,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
 from ..problem.data import Data
+from .confidence import Confidence
 from .guard import CandidateFailure, attempt, guarded
 from .selection import Selection, package_versions
 
@@ -75,7 +76,8 @@ def no_harm(
         rule = rule.resolved(problem, data)
     except UncertifiedError as error:
         refusal = error
-    record = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
+    record: dict[str, Any] = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
+    chance = rule.failure_probability
 
     safe = _baseline(problem, data, baseline)
     try:
@@ -85,6 +87,7 @@ def no_harm(
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=None, learned=None, **record)
+    record["confidence"] = None if chance is None else Confidence(chance, None)
     try:
         candidate = guarded(learned, problem, data, time_limit=time_limit)
         if type(learned) is not Candidate:
@@ -92,10 +95,12 @@ def no_harm(
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
         comparison = attempt(lambda: rule.compare(problem, data, safe, candidate), None)
     except CandidateFailure as failure:
-        reason = f"the learned candidate was not usable: {failure}"
+        reason = f"the learned candidate was not usable: {failure}{_chance(record['confidence'], accepted=False)}"
         return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
     if comparison is None:
         accepted, reason = _decision(base, other, margin)
+        record["confidence"] = None if chance is None else Confidence(chance, chance)
+        reason += _chance(record["confidence"], accepted=accepted)
     else:
         accepted, reason = comparison.accepts(margin), comparison.reason(margin)
     chosen = candidate if accepted else safe
@@ -116,6 +121,10 @@ def _decision(base: Certificate, other: Certificate, margin: float) -> tuple[boo
     if base.radius.side == "upper" != other.radius.side:
         reason += "; it is an estimate, the baseline's is a bound"
     return True, reason
+
+
+def _chance(confidence: Confidence | None, *, accepted: bool) -> str:
+    return "" if confidence is None else f"; {confidence.words(accepted=accepted)}"
 
 
 def _check_untouched(problem: Problem, data: Data, safe: Candidate, rule: Rule, base: Certificate) -> None:

@@ -18,6 +18,7 @@ from ..certificate import Certificate, Comparison
 from ..errors import InputError
 from ..problem.candidate import Candidate
 from ..problem.checks import Array, frozen, number, real_array, real_vector
+from .confidence import Confidence
 
 SCHEMA = "femcert.selection/1"
 
@@ -42,6 +43,8 @@ class Selection:
         Of the packages that computed it.
     comparison
         What decided where radii did not: the rule `Dominance`. None otherwise.
+    confidence
+        With a rule that samples, the probabilities that the certificates fail. None otherwise.
     """
 
     accepted: bool
@@ -54,6 +57,7 @@ class Selection:
     tolerance: float
     versions: dict[str, str]
     comparison: Comparison | None = None
+    confidence: Confidence | None = None
 
     @classmethod
     def of(cls, chosen: Candidate, **rest: Any) -> Selection:
@@ -100,7 +104,7 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
-        compared = {} if self.comparison is None else {"comparison": self.comparison.to_dict()}
+        optional = {"comparison": self.comparison, "confidence": self.confidence}
         return {
             "schema": SCHEMA,
             "versions": dict(self.versions),
@@ -114,7 +118,7 @@ class Selection:
             "learned": self.learned and self.learned.to_dict(),
             "state": None if self.state is None else self.state.tolist(),
             "parameter": self.parameter.tolist(),
-            **compared,
+            **{name: part.to_dict() for name, part in optional.items() if part is not None},
         }
 
     def save(self, path: str | Path) -> None:
@@ -156,7 +160,7 @@ class Selection:
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
         state, base, other = record["state"], record["baseline"], record["learned"]
-        compared = record.get("comparison")
+        compared, chance = record.get("comparison"), record.get("confidence")
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
         selection = cls(
@@ -170,8 +174,10 @@ class Selection:
             baseline=None if base is None else Certificate.from_dict(base),
             learned=None if other is None else Certificate.from_dict(other),
             comparison=None if compared is None else Comparison.from_dict(compared),
+            confidence=None if chance is None else Confidence.from_dict(chance),
         )
         selection._check_comparison()
+        selection._check_confidence()
         if selection.accepted != selection._within_limit():
             raise InputError("the decision contradicts the evidence")
         # Whatever was read leniently above (a text for a number, an extra key) shows here.
@@ -192,6 +198,18 @@ class Selection:
             raise InputError("the probability of the comparison is not that of the rule")
         if self.comparison.truth.shape != self.parameter.shape:
             raise InputError("the truth of the comparison is no parameter of this problem")
+
+    def _check_confidence(self) -> None:
+        """One that is there is that of the rule and of these certificates; files of femcert 0.1 before it have none."""
+        if self.confidence is None:
+            if any(part is not None and part.digest is not None for part in (self.baseline, self.learned)):
+                raise InputError("certificates from random points come with their confidence")
+            return
+        zeta = self.rule.get("zeta", self.confidence.zeta_base)
+        known = (None if self.baseline is None else zeta, None if self.learned is None else zeta)
+        found = (self.confidence.zeta_base, self.confidence.zeta_learn)
+        if self.comparison is not None or found != known:
+            raise InputError("the confidence is not that of the rule and of the certificates")
 
     def _within_limit(self) -> bool:
         if self.baseline is None or self.learned is None:

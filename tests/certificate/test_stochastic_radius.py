@@ -1,7 +1,5 @@
 """The stochastic radius: envelope, uniform points, Hoeffding by hand, coverage."""
 
-import zlib
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -129,7 +127,7 @@ def test_points_are_uniform_inside_one_quadrilateral():
 def test_hoeffding_by_hand():
     squares = np.array([0.0, 1.0, 0.5, 0.5])
     assert hoeffding(squares, 2.0, 0.05) == pytest.approx(0.5 + 2.0 * np.sqrt(np.log(20.0) / 8.0), rel=1e-14)
-    assert hoeffding(squares, 0.0, 0.05) == 0.5
+    assert hoeffding(squares, 1.0, 0.5) == pytest.approx(0.5 + np.sqrt(np.log(2.0) / 8.0), rel=1e-14)
 
 
 @pytest.mark.parametrize("zeta", [0.0, 1.0, -0.1, 1.5, np.nan, "small", None])
@@ -148,7 +146,9 @@ def test_zeta_is_a_probability(zeta):
         ({"points": True}, "points is True"),
         ({"seed": -1}, "seed is -1; expected a whole number of at least 0"),
         ({"seed": None}, "seed is None"),
-        ({"bound": "bernstein"}, "bound is 'bernstein'; expected 'hoeffding'"),
+        ({"bound": "chebyshev"}, "bound is 'chebyshev'; expected 'hoeffding' or 'bernstein' or 'betting'"),
+        ({"sampling": "adaptive"}, "sampling is 'adaptive'; expected 'uniform' or 'importance'"),
+        ({"bound": ["hoeffding"]}, "bound is"),
     ],
 )
 def test_bad_options(options, match):
@@ -172,8 +172,8 @@ def test_the_radius_by_hand(name):
     data = fc.Data(np.linspace(0.0, 1.0, 6), 0.05)
     rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
     found = fc.certify(problem, data, candidate, rule)
-    # Points as documented: drawn from the seed and a checksum of the candidate.
-    entropy = [5, zlib.crc32(candidate.parameter.tobytes()), zlib.crc32(candidate.state.tobytes())]
+    # Points as documented: drawn from the seed and the digest of the candidate.
+    entropy = [5, int(candidate.digest, 16)]
     field = np.zeros(problem.basis.N)
     field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
     points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))
