@@ -60,6 +60,7 @@ from .residual import (
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
 from .study import Case, Study, refinement_study
+from .study.sweep import sweep
 
 __version__ = version("femcert")
 
@@ -127,6 +128,7 @@ __all__ = [
     "refinement_study",
     "space_time_norm",
     "stability",
+    "sweep",
     "validated",
     "write_report",
 ]

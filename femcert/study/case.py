@@ -30,9 +30,7 @@
 
 from __future__ import annotations
 
-import difflib
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,12 +52,8 @@ from ..errors import InputError
 from ..problem import EllipticSource, RegionSensors, RegionSpace, load_mesh
 from ..problem.checks import count, number
 from ..problem.mesh import boundary_facets, region_elements
+from .keys import as_switch, as_table, as_text, known_keys, parsed_file, required_key
 from .level import Case
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 KINDS = ("elliptic-source",)
 _ELEMENTS = {
@@ -137,42 +131,33 @@ def read_case(path: str | Path) -> CaseFile:
         raise InputError(f"path is a {type(path).__name__}; expected a file name")
     path = Path(path)
     try:
-        return _checked(_parsed(path), path.parent)
+        return _checked(parsed_file(path), path.parent)
     except InputError as error:
         raise InputError(f"case file '{path}': {error}") from None
 
 
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not valid TOML: {error}") from None
-
-
 def _checked(record: dict[str, Any], folder: Path) -> CaseFile:
-    _known(record, _SECTIONS, "")
-    sections = {name: _table(record.get(name, {}), name) for name in _SECTIONS}
-    _known(sections["mesh"], ("file",), "mesh")
+    known_keys(record, _SECTIONS, "")
+    sections = {name: as_table(record.get(name, {}), name) for name in _SECTIONS}
+    known_keys(sections["mesh"], ("file",), "mesh")
     problem, boundary = sections["problem"], sections["boundary"]
-    _known(problem, _PROBLEM, "problem")
-    _known(boundary, _BOUNDARY, "boundary")
-    kind = _required(problem, "kind", "problem")
+    known_keys(problem, _PROBLEM, "problem")
+    known_keys(boundary, _BOUNDARY, "boundary")
+    kind = required_key(problem, "kind", "problem")
     if kind not in KINDS:
         raise InputError(f"problem.kind is {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
     degree = problem.get("degree", 1)
     if isinstance(degree, bool) or degree not in (1, 2):
         raise InputError(f"problem.degree is {degree!r}; expected 1 or 2")
-    source = _required(problem, "source", "problem")
+    source = required_key(problem, "source", "problem")
     study = _study(sections["study"])
-    mesh = load_mesh(folder / _text(_required(sections["mesh"], "file", "mesh"), "mesh.file"))
+    mesh = load_mesh(folder / as_text(required_key(sections["mesh"], "file", "mesh"), "mesh.file"))
     dirichlet = boundary.get("dirichlet")
     if isinstance(dirichlet, Mapping):
         dirichlet = _conditions(dirichlet, mesh, "dirichlet")
     elif dirichlet is not None:
         dirichlet = number(dirichlet, "boundary.dirichlet")
-    robin = _table(boundary.get("robin", {}), "boundary.robin")
+    robin = as_table(boundary.get("robin", {}), "boundary.robin")
     return CaseFile(
         mesh=mesh,
         conductivity=_value(problem.get("conductivity", 1.0), mesh, "problem.conductivity"),
@@ -180,56 +165,23 @@ def _checked(record: dict[str, Any], folder: Path) -> CaseFile:
         source=_value(source, mesh, "problem.source"),
         degree=degree,
         dirichlet=dirichlet,
-        neumann=_conditions(_table(boundary.get("neumann", {}), "boundary.neumann"), mesh, "neumann"),
+        neumann=_conditions(as_table(boundary.get("neumann", {}), "boundary.neumann"), mesh, "neumann"),
         robin={name: _pair(pair, mesh, name) for name, pair in robin.items()},
         study=study,
     )
 
 
 def _study(section: Mapping[str, Any]) -> dict[str, Any]:
-    _known(section, _STUDY, "study")
+    known_keys(section, _STUDY, "study")
     checks = {
         "levels": lambda value: count(value, "study.levels"),
-        "adaptive": lambda value: _switch(value, "study.adaptive"),
+        "adaptive": lambda value: as_switch(value, "study.adaptive"),
         "theta": lambda value: number(value, "study.theta", above=0.0),
         "tolerance": lambda value: number(value, "study.tolerance", least=0.0),
         "most_dofs": lambda value: count(value, "study.most_dofs"),
-        "norm": lambda value: _text(value, "study.norm"),
+        "norm": lambda value: as_text(value, "study.norm"),
     }
     return {name: checks[name](value) for name, value in section.items()}
-
-
-def _known(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
-    for name in table:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            key = f"{where}.{name}" if where else name
-            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{hint}")
-
-
-def _required(table: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in table:
-        raise InputError(f"{where}.{name} is missing")
-    return table[name]
-
-
-def _table(value: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(f"{name} is {value!r}; expected a table")
-    return value
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{name} is {value!r}; expected a text")
-    return value
-
-
-def _switch(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}; expected true or false")
-    return value
 
 
 def _value(value: Any, mesh: Mesh, name: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...problem.checks import Array, count, real_array
+from ..keys import known_keys
 
 AXES = ("sensors", "noise", "perturbation", "mismatch")
 
@@ -60,6 +62,16 @@ class Grid:
                 raise InputError(f"{name} has the entry {values.min():g}; expected none below zero")
             object.__setattr__(self, name, _distinct(tuple(float(v) for v in values), name))
         object.__setattr__(self, "replications", count(self.replications, "replications"))
+
+    @classmethod
+    def of(cls, fields: Grid | Mapping[str, Any]) -> Grid:
+        """From a mapping of some of the fields; those that are not there have their defaults."""
+        if isinstance(fields, Grid):
+            return fields
+        if not isinstance(fields, Mapping):
+            raise InputError(f"grid is {fields!r}; expected a Grid or a mapping of its fields")
+        known_keys(fields, (*AXES, "replications"), "grid")
+        return cls(**fields)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

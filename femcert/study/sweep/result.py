@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from ...errors import InputError
@@ -14,6 +18,8 @@ from . import table
 from .grid import AXES, Grid
 
 Records = NDArray[np.void]
+
+_COLUMNS = ("baseline_error", "learned_error", "ratio", "accepted")
 
 
 def record_type(rules: int) -> np.dtype[np.void]:
@@ -52,7 +58,8 @@ class Sweep:
     @property
     def error_ratio(self) -> Array:
         """``E = ‖q_learn - q‖ / ‖q_base - q‖`` (error-ratio) with the truth q: hindsight, never used by a rule."""
-        return self._cells(self.records["learned_error"] / self.records["baseline_error"])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._cells(self.records["learned_error"] / self.records["baseline_error"])
 
     @property
     def better(self) -> NDArray[np.bool_]:
@@ -89,11 +96,58 @@ class Sweep:
         """The paper's table of certificate-sufficient and fallback-required regimes."""
         return table.regimes(self, rule)
 
+    def save(self, path: str | Path) -> None:
+        """Write an ``.npz`` file without pickled objects; it appears whole or not at all.
+
+        Arrays ``baseline_error``, ``learned_error``, ``ratio`` and ``accepted`` have the shape ``(replications,
+        sensors, noise, perturbation, mismatch)``, the last two with an axis for the rules at the end; ``sensors``,
+        ``noise``, ``perturbation``, ``mismatch``, ``rules`` and ``seed`` say what stands along the axes.
+        """
+        axes = {name: np.asarray(getattr(self.grid, name)) for name in AXES}
+        # Views of the records: numpy copies them to the file piece by piece.
+        columns = {name: self._cells(self.records[name]) for name in _COLUMNS}
+        described = {"seed": np.asarray(self.seed), "rules": np.asarray(self.rules), **axes}
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with draft.open("wb") as stream:
+                np.savez(stream, allow_pickle=False, **described, **columns)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Sweep:
+        """Read a file of `save`.
+
+        Raises
+        ------
+        InputError
+            It cannot be read, or is something else.
+        """
+        try:
+            with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
+                parts = {name: found[name] for name in (*AXES, *_COLUMNS, "rules", "seed")}
+        except OSError as error:
+            raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
+        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+            raise InputError(f"'{path}' is not the file of a sweep: {error}") from None
+        rules = tuple(str(rule) for rule in parts["rules"])
+        grid = Grid(**{name: parts[name].tolist() for name in AXES}, replications=len(parts["accepted"]))
+        records = np.empty(grid.trials, record_type(len(rules)))
+        for name in _COLUMNS:
+            column, came = records[name], parts[name]
+            if came.size != column.size:
+                raise InputError(f"'{path}': {name} has shape {came.shape}; expected {column.size} entries")
+            records[name] = came.reshape(column.shape)
+        return cls(grid=grid, seed=int(parts["seed"]), rules=rules, records=records)
+
     def __str__(self) -> str:
         return table.text(self)
 
     def _cells(self, column: NDArray[Any]) -> NDArray[Any]:
-        return column.reshape(self.grid.replications, *self.grid.shape)
+        return column.reshape(self.grid.replications, *self.grid.shape, *column.shape[1:])
 
     def _number(self, rule: str | None) -> int:
         if rule is not None and rule not in self.rules:

@@ -1,0 +1,64 @@
+"""TOML files and their keys: what is wrong is said with the name of the key."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def parsed_file(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid TOML: {error}") from None
+
+
+def known_keys(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
+    """Refuse a key that is not among the names; the message has the nearest one."""
+    for name in table:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            key = f"{where}.{name}" if where else name
+            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{hint}")
+
+
+def required_key(table: Mapping[str, Any], name: str, where: str) -> Any:
+    """The value of a key that must be there."""
+    if name not in table:
+        raise InputError(f"{where}.{name} is missing")
+    return table[name]
+
+
+def as_table(value: Any, name: str) -> Mapping[str, Any]:
+    """The value, if it is a table."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is {value!r}; expected a table")
+    return value
+
+
+def as_text(value: Any, name: str) -> str:
+    """The value, if it is a text."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r}; expected a text")
+    return value
+
+
+def as_switch(value: Any, name: str) -> bool:
+    """The value, if it is true or false."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}; expected true or false")
+    return value

@@ -1,0 +1,42 @@
+"""A range of trials, computed at once: a pure function of the sweep and the range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .draw import draw
+from .grid import Grid
+from .result import Records, record_type
+from .rules import RULES, BatchRule
+from .setting import Setting
+from .trial import Batch, batch
+
+
+def decide(
+    setting: Setting, grid: Grid, seed: int, start: int, stop: int, rules: Mapping[str, BatchRule] = RULES
+) -> Records:
+    """The records of the trials `start` to `stop - 1`; no number in them depends on where a chunk begins or ends."""
+    records = np.empty(stop - start, record_type(len(rules)))
+    for rows, trials in batches(setting, grid, seed, start, stop):
+        part = np.empty(len(rows), records.dtype)
+        part["baseline_error"], part["learned_error"] = trials.baseline.error, trials.learned.error
+        for i, rule in enumerate(rules.values()):
+            verdict = rule(trials)
+            part["accepted"][:, i] = verdict.accepted
+            part["ratio"][:, i] = verdict.ratio
+        records[rows] = part
+    return records
+
+
+def batches(
+    setting: Setting, grid: Grid, seed: int, start: int, stop: int
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """The trials `start` to `stop - 1` by their number of sensors, with their positions after `start`."""
+    draws = draw(seed, start, stop, places=setting.places, dimension=setting.dimension)
+    sensors = grid.values(np.arange(start, stop)).sensors
+    for m in np.unique(sensors):
+        rows = np.flatnonzero(sensors == m)
+        yield rows, batch(setting, draws, rows, grid.values(start + rows))

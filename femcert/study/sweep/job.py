@@ -1,0 +1,92 @@
+"""What a worker needs to compute any chunk, and what identifies a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...selection.selection import package_versions
+from .chunk import decide
+from .grid import AXES, Grid
+from .result import Records, record_type
+from .rules import BatchRule
+from .setting import Setting
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """A sweep without its results; computes any range of its trials."""
+
+    setting: Setting
+    grid: Grid
+    seed: int
+    rules: Mapping[str, BatchRule]
+
+    def __call__(self, start: int, stop: int) -> Records:
+        """The records of the trials `start` to `stop - 1`."""
+        return decide(self.setting, self.grid, self.seed, start, stop, self.rules)
+
+    @property
+    def kind(self) -> np.dtype[np.void]:
+        """Type of the records."""
+        return record_type(len(self.rules))
+
+    def manifest(self) -> dict[str, Any]:
+        """What makes this sweep differ from others, as plain values; of the rules, their names and settings."""
+        return {
+            "format": FORMAT,
+            "grid": {name: list(getattr(self.grid, name)) for name in AXES} | {"replications": self.grid.replications},
+            "seed": self.seed,
+            "rules": {name: _described(rule) for name, rule in self.rules.items()},
+            "setting": _digest(self.setting),
+            "versions": package_versions(),
+        }
+
+    def packed(self, dumps: Any = pickle.dumps) -> bytes:
+        """For another process.
+
+        Raises
+        ------
+        InputError
+            A rule cannot be pickled.
+        """
+        try:
+            # The mapping of the built-in rules is a read-only view, which cannot be pickled.
+            return bytes(dumps((self.setting, self.grid, self.seed, dict(self.rules))))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                f"the rules cannot be sent to another process: {error}; define them at the top of a module, or use one "
+                "job"
+            ) from None
+
+
+def unpacked(data: bytes) -> Job:
+    """The job of `Job.packed`."""
+    return Job(*pickle.loads(data))
+
+
+def _digest(setting: Setting) -> str:
+    found = hashlib.sha256()
+    for field in fields(setting):
+        value = np.asarray(getattr(setting, field.name), dtype=float)
+        found.update(f"{field.name} {value.shape} ".encode())
+        found.update(value.tobytes())
+    return found.hexdigest()
+
+
+def _described(rule: Any) -> str:
+    """Module and name of a function, with the arguments that a partial binds."""
+    if isinstance(rule, partial):
+        bound = [repr(value) for value in rule.args] + [f"{name}={value!r}" for name, value in rule.keywords.items()]
+        return f"{_described(rule.func)}({', '.join(bound)})"
+    named = rule if hasattr(rule, "__qualname__") else type(rule)
+    return f"{named.__module__}.{named.__qualname__}"
