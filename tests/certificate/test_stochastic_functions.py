@@ -1,0 +1,331 @@
+"""The stochastic radius of functions: their own residual where they offer derivatives, else that of interpolants."""
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+
+import femcert as fc
+from femcert.certificate.pointwise import pointwise_residual
+from femcert.certificate.sampling import uniform_points
+
+PI = np.pi
+
+
+class Sine:
+    """``s sin(pi x) sin(pi y)`` plus a ripple, with its derivatives: what automatic differentiation would give."""
+
+    def __init__(self, scale=1.0, ripple=0.0):
+        self.scale, self.ripple = scale, ripple
+
+    def __call__(self, x):
+        return self.scale * np.prod(np.sin(PI * x), axis=0) + self.ripple * np.prod(np.sin(8 * PI * x), axis=0)
+
+    def gradient(self, x):
+        parts = []
+        for i in range(len(x)):
+            for s, k in ((self.scale, 1), (self.ripple, 8)):
+                factors = np.sin(k * PI * x)
+                factors[i] = k * PI * np.cos(k * PI * x[i])
+                parts.append(s * np.prod(factors, axis=0))
+        return np.array([parts[2 * i] + parts[2 * i + 1] for i in range(len(x))])
+
+    def laplacian(self, x):
+        d = len(x)
+        ripple = self.ripple * np.prod(np.sin(8 * PI * x), axis=0)
+        return -d * PI**2 * (self.scale * np.prod(np.sin(PI * x), axis=0) + 64.0 * ripple)
+
+
+class Linear:
+    """A conductivity ``1 + x/2`` that knows its gradient."""
+
+    def __call__(self, x):
+        return 1.0 + 0.5 * x[0]
+
+    def gradient(self, x):
+        return np.concatenate([np.full((1, *x.shape[1:]), 0.5), np.zeros((len(x) - 1, *x.shape[1:]))])
+
+
+def square(level=4, **options):
+    basis = Basis(MeshTri().refined(level), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.2, 0.8, (6, 2))
+    return fc.EllipticSource(
+        basis, parameters=fc.EigenmodeSpace(basis, 2), sensors=fc.PointSensors(basis, points), **options
+    )
+
+
+def load(x):
+    return 2.0 * PI**2 * np.prod(np.sin(PI * x), axis=0)
+
+
+def certified(problem, candidate, **options):
+    data = fc.Data(np.zeros(problem.observation_count), 0.1)
+    return fc.certify(problem, data, candidate, fc.StochasticRadius(covered=False, **options))
+
+
+def test_the_residual_of_functions_by_hand():
+    """u = Sine with a ripple, q that of Sine: the residual is the ripple's, 128 pi² r sin sin, of RMS half its top."""
+    problem, r = square(), 1e-3
+    top = 128.0 * PI**2 * r
+    candidate = fc.Candidate.from_functions(problem, state=Sine(1.0, r), parameter=load, envelope=1.01 * top)
+    found = certified(problem, candidate, points=100_000, bound="betting")
+    pde = found.residuals.pde
+    assert 0.5 * top <= pde.value <= 1.02 * 0.5 * top
+    assert pde.source == "RMS of the functions at 100000 random points, betting, probability 0.95"
+    # Two elements to half a wave: the interpolant has another residual.
+    plain = fc.Candidate.from_functions(problem, state=Sine(1.0, r), parameter=load)
+    interpolant = certified(problem, plain, points=100_000, bound="betting").residuals.pde
+    assert "functions" not in interpolant.source
+    assert interpolant.value > 1.2 * 0.5 * top
+
+
+def test_the_points_are_those_of_the_digest():
+    problem = square(3)
+    u, B = Sine(1.0, 0.01), 20.0
+    candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=B)
+    found = certified(problem, candidate, points=64, seed=5, zeta=0.1)
+    points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng([5, int(found.digest, 16)]))
+    r = -u.laplacian(points) - load(points)
+    assert found.residuals.pde.value == pytest.approx(np.sqrt(np.mean(r**2) + B**2 * np.sqrt(np.log(10) / 128)))
+    # The digest is of the functions, not only of their values at the nodes.
+    assert found.digest != candidate.digest
+
+
+@pytest.mark.parametrize("mesh", [MeshLine(np.linspace(0.0, 1.0, 17)), MeshTri().refined(3)])
+@pytest.mark.parametrize("reaction", [0.0, 2.0, lambda x: x[0], "per element"])
+@pytest.mark.parametrize("conductivity", [1.5, Linear()])
+def test_product_rule_and_reaction(mesh, conductivity, reaction):
+    """Against central differences of the flux."""
+    basis = Basis(mesh, ElementLineP1() if mesh.dim() == 1 else ElementTriP1())
+    if isinstance(reaction, str):
+        reaction = np.linspace(0.0, 1.0, mesh.nelements)
+    problem = fc.EllipticSource(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.AverageSensors(basis, [[0.5] * mesh.dim()], radius=0.2),
+        conductivity=conductivity, reaction=reaction,
+    )  # fmt: skip
+    u = Sine(1.0, 0.1)
+    candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: x[0] ** 2, envelope=1e4)
+    x, cells = uniform_points(mesh, 30, np.random.default_rng(0))
+    found = pointwise_residual(problem, candidate)(x, cells)
+    a = conductivity if callable(conductivity) else lambda x: np.full(x.shape[1], conductivity)
+    h, expected = 1e-5, -(x[0] ** 2)
+    for i in range(len(x)):
+        e = h * np.eye(len(x))[:, [i]]
+        expected -= (a(x + e) * u.gradient(x + e)[i] - a(x - e) * u.gradient(x - e)[i]) / (2.0 * h)
+    c = reaction(x) if callable(reaction) else reaction[cells] if np.ndim(reaction) else reaction
+    np.testing.assert_allclose(found, expected + c * u(x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("transform", ["exp", "identity"])
+def test_the_residual_of_a_conductivity(transform):
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.5, 0.5]]), source=3.0,
+        transform=transform,
+    )  # fmt: skip
+    u, q = Sine(1.0, 0.1), Linear()
+    candidate = fc.Candidate.from_functions(problem, state=u, parameter=q, envelope=1e4)
+    x, cells = uniform_points(basis.mesh, 30, np.random.default_rng(0))
+    found = pointwise_residual(problem, candidate)(x, cells)
+    a = np.exp(q(x)) if transform == "exp" else q(x)
+    slope = np.sum(q.gradient(x) * u.gradient(x), axis=0) * (a if transform == "exp" else 1.0)
+    np.testing.assert_allclose(found, -a * u.laplacian(x) - slope - 3.0, rtol=1e-12)
+    # Its parameter elsewhere in the class: the functions say nothing about that pair.
+    moved = fc.Candidate(candidate.state, candidate.parameter + 0.1, functions=candidate.functions)
+    assert pointwise_residual(problem, moved) is None
+
+
+class Valued:
+    """An object that cannot be called, with the methods of the protocol."""
+
+    value, gradient, laplacian = Sine.__call__, Sine.gradient, Sine.laplacian
+    scale, ripple = 1.0, 0.01
+
+
+def test_an_object_with_a_method_value():
+    problem = square(3)
+    options = {"parameter": load, "envelope": 50.0}
+    first = fc.Candidate.from_functions(problem, state=Valued(), **options)
+    second = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.01), **options)
+    assert first.digest == second.digest
+    assert certified(problem, first).to_dict() == certified(problem, second).to_dict()
+
+
+def test_a_residual_as_a_function():
+    problem = square(3)
+    u = Sine(1.0, 0.01)
+    given = fc.Candidate.from_functions(
+        problem, state=lambda x: u(x), parameter=load, residual=lambda x: -u.laplacian(x) - load(x), envelope=50.0
+    )
+    derived = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=50.0)
+    assert certified(problem, given).radius == certified(problem, derived).radius
+    with pytest.raises(fc.InputError, match="residual needs a callable"):
+        fc.Candidate.from_functions(problem, state=u, parameter=load, residual=lambda x: x[0])
+    with pytest.raises(fc.InputError, match="residual needs a callable"):
+        fc.Candidate.from_functions(problem, parameter=load, residual=lambda x: x[0], envelope=1.0)
+
+
+def test_a_parameter_moved_into_the_class_moves_the_residual():
+    problem = square(3)
+    u = Sine()
+    candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: load(x) + 5.0, envelope=6.0)
+    inside, distance = fc.StochasticRadius().split(problem, candidate)
+    assert distance > 0.5
+    x, cells = uniform_points(problem.basis.mesh, 200, np.random.default_rng(0))
+    exact = pointwise_residual(problem, inside)
+    moved = candidate.parameter - inside.parameter
+    expected = -u.laplacian(x) - load(x) - 5.0 + problem.basis.probes(x) @ moved
+    np.testing.assert_allclose(exact(x, cells), expected, atol=1e-9)
+    # The envelope grows by what the move can add.
+    assert np.all(exact.envelopes[cells, 0] >= np.abs(expected))
+    assert exact.envelopes.max() <= 6.0 + np.abs(moved).max() + 1e-12
+    data = fc.Data(np.zeros(6), 0.1)
+    found = fc.certify(problem, data, candidate, fc.StochasticRadius(points=500))
+    assert "functions" in found.residuals.pde.source
+
+
+def test_importance_with_functions():
+    """A residual that lives in a corner; the envelope by element, or one number for all."""
+    problem = square(4)
+    mesh = problem.basis.mesh
+
+    def residual(x):
+        return 10.0 * np.exp(-(x[0] ** 2 + x[1] ** 2) / 0.01)
+
+    far = np.sqrt((mesh.p**2).sum(axis=0))[mesh.t].min(axis=0)
+    by_element = 10.0 * np.exp(-(np.maximum(far - 0.07, 0.0) ** 2) / 0.01) + 1e-6
+    excess = {}
+    for name, envelope in (("number", 10.0), ("elements", by_element)):
+        candidate = fc.Candidate.from_functions(
+            problem, state=lambda x: 0.0 * x[0], parameter=lambda x: -residual(x), residual=residual, envelope=envelope
+        )
+        for sampling in ("uniform", "importance"):
+            found = certified(problem, candidate, points=2000, bound="bernstein", sampling=sampling)
+            excess[name, sampling] = found.residuals.pde.value
+    truth = np.sqrt(100.0 * PI * 0.005 / 4.0)
+    assert truth <= excess["elements", "importance"] < excess["number", "uniform"]
+    assert excess["number", "uniform"] == pytest.approx(excess["elements", "uniform"], rel=1e-4)
+    assert truth <= excess["number", "importance"]
+    assert excess["elements", "importance"] - truth <= 0.3 * (excess["elements", "uniform"] - truth)
+
+
+@pytest.mark.parametrize("case", ["no laplacian", "no envelope", "jumping conductivity", "no gradient", "no state"])
+def test_else_the_interpolant(case):
+    jumping = {"conductivity": np.where(np.arange(128) < 64, 1.0, 2.0)} if case == "jumping conductivity" else {}
+    if case == "no gradient":
+        jumping = {"conductivity": lambda x: 1.0 + x[0]}
+    problem = square(3, **jumping)
+    u = Sine()
+    candidate = fc.Candidate.from_functions(
+        problem, state={"no laplacian": lambda x: u(x), "no state": None}.get(case, u), parameter=load,
+        envelope=None if case == "no envelope" else 1e4,
+    )  # fmt: skip
+    assert pointwise_residual(problem, candidate) is None
+    plain = fc.Candidate(candidate.state, candidate.parameter)
+    assert certified(problem, candidate).to_dict() == certified(problem, plain).to_dict()
+
+
+def test_heat_states_have_their_interpolants():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    sensors = fc.PointSensors(basis, [0.2, 0.5])
+    problem = fc.HeatInitial(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors, times=[0.01, 0.02], steps=4)
+    options = {"parameter": Sine(), "envelope": 1e4}
+    states = [Sine(0.9), Sine(0.8)]
+    found = certified(problem, fc.Candidate.from_functions(problem, state=states, **options))
+    assert "functions" not in found.residuals.pde.source
+    states[1].scale = 0.7
+    candidate = fc.Candidate.from_functions(problem, state=states, **options)
+    states[1].scale = 0.6
+    with pytest.raises(fc.UncertifiedError, match="the state of 'learned' changed after it was frozen"):
+        certified(problem, candidate)
+    timed = fc.Candidate.from_functions(problem, state=[Sine(), Sine()], residual=lambda x: x[0], **options)
+    with pytest.raises(fc.UncertifiedError, match="without time"):
+        certified(problem, timed)
+
+
+# What is refused
+
+
+def test_an_envelope_that_is_none_is_refused():
+    problem = square(3)
+    candidate = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.1), parameter=load, envelope=10.0)
+    with pytest.raises(fc.UncertifiedError, match="the envelope of 'learned' is not one"):
+        certified(problem, candidate)
+
+
+@pytest.mark.parametrize("envelope", [-1.0, np.nan, np.ones(3), "large", [[1.0]]])
+def test_bad_envelopes(envelope):
+    with pytest.raises(fc.InputError, match="envelope"):
+        fc.Candidate.from_functions(square(2), state=Sine(), parameter=load, envelope=envelope)
+
+
+def test_a_network_that_is_trained_on_after_freezing_is_refused():
+    problem = square(3)
+    net = Sine(1.0, 0.01)
+    candidate = fc.Candidate.from_functions(problem, state=net, parameter=load, envelope=1e3)
+    before = certified(problem, candidate)
+    assert before.digest == certified(problem, candidate).digest
+    net.scale = 1.01
+    with pytest.raises(fc.UncertifiedError, match="the state of 'learned' changed after it was frozen; make it anew"):
+        certified(problem, candidate)
+    other = Sine(3.0)
+    candidate = fc.Candidate.from_functions(problem, state=Sine(), parameter=other, envelope=1e3)
+    other.scale = 2.0
+    with pytest.raises(fc.UncertifiedError, match="the parameter of 'learned' changed"):
+        certified(problem, candidate)
+
+
+def test_a_residual_that_changes_while_it_is_sampled_is_refused():
+    """One that is small at the sampled points, as soon as it has seen them."""
+    problem = square(3)
+    calls = []
+
+    def residual(x):
+        calls.append(x.shape[1])
+        return np.full(x.shape[1], 1.0 if 77 not in calls else 1e-3)
+
+    candidate = fc.Candidate.from_functions(
+        problem, state=Sine(), parameter=load, residual=residual, envelope=10.0, name="shifty"
+    )
+    with pytest.raises(fc.UncertifiedError, match="the residual of 'shifty' changed while it was sampled"):
+        certified(problem, candidate, points=77)
+
+
+def test_the_selector_falls_back_from_all_this():
+    problem = square(3)
+    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
+    net = Sine(1.0, 0.01)
+
+    def wild(x):
+        raise ArithmeticError("no derivative here")
+
+    shapes = {"frozen": "changed after it was frozen", "shape": "residual returned shape", "raises": "ArithmeticError",
+              "nan": "NaN", "envelope": "is not one"}  # fmt: skip
+    residuals = {"shape": lambda x: x, "raises": wild, "nan": lambda x: np.full(x.shape[1], np.nan),
+                 "envelope": lambda x: 1e9 * x[0]}  # fmt: skip
+    for case, words in shapes.items():
+        learned = fc.Candidate.from_functions(
+            problem, state=net, parameter=load, residual=residuals.get(case), envelope=1e3, optimality=0.0
+        )
+        net.scale += case == "frozen"
+        found = fc.no_harm(
+            problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.StochasticRadius(points=50)
+        )
+        assert not found.accepted
+        assert words in found.reason, (case, found.reason)
+        assert "the baseline's radius holds with probability at least 0.95" in found.reason
+
+
+def test_single_precision_functions_are_their_own_interpolants():
+    problem = square(3)
+
+    class Single(Sine):
+        def __call__(self, x):
+            return super().__call__(x).astype(np.float32)
+
+        def laplacian(self, x):
+            return super().laplacian(x).astype(np.float32)
+
+    candidate = fc.Candidate.from_functions(problem, state=Single(1.0, 0.01), parameter=load, envelope=50.0)
+    double = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.01), parameter=load, envelope=50.0)
+    values = [certified(problem, c, points=20_000).residuals.pde.value for c in (candidate, double)]
+    assert values[0] == pytest.approx(values[1], rel=0.05)

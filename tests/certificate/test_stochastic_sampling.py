@@ -1,0 +1,266 @@
+"""The stochastic radius: bounds and sampling of the rule, importance by element, frozen candidates."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP1,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)  # fmt: skip
+
+import femcert as fc
+from femcert.certificate.sampling import Plan, element_envelopes, uniform_points
+from femcert.residual.strong import strong_field
+
+ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
+
+
+@BilinearForm
+def mass(u, v, w):
+    return u * v
+
+
+def uneven(cls):
+    mesh = cls().refined(3)
+    return cls(np.array([mesh.p[0] ** 2 + 0.1 * mesh.p[0], mesh.p[1] + 0.3 * mesh.p[0] * mesh.p[1]]), mesh.t)
+
+
+BASES = {
+    "line P1": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 41) ** 2), ElementLineP1()),
+    "tri P1": lambda: Basis(uneven(MeshTri), ElementTriP1()),
+    "tri P2": lambda: Basis(uneven(MeshTri), ElementTriP2()),
+    "quad Q1": lambda: Basis(uneven(MeshQuad), ElementQuad1()),
+    "quad Q2": lambda: Basis(uneven(MeshQuad), ElementQuad2()),
+}
+
+
+def source(name="line P1"):
+    basis = BASES[name]()
+    points = 0.3 + 0.4 * np.random.default_rng(0).random((6, basis.mesh.dim()))
+    return fc.EllipticSource(
+        basis, parameters=fc.EigenmodeSpace(basis, 2), sensors=fc.AverageSensors(basis, points, radius=0.05)
+    )
+
+
+def spiked(problem, *, noise=0.01, spike=20.0):
+    """A candidate whose strong residual is small, but for a spike at one node."""
+    rng = np.random.default_rng(4)
+    q = problem.parameters.field([1.0, 0.5])
+    M = mass.assemble(problem.basis)
+    bump = noise * rng.standard_normal(problem.basis.N)
+    bump[problem.free[len(problem.free) // 2]] += spike
+    load = (M @ bump)[problem.free]
+    u = problem.solve(q)
+    u[problem.free] += np.linalg.solve(problem.operator[problem.free][:, problem.free].toarray(), load)
+    return fc.Candidate(u, q)
+
+
+def residual_values(problem, candidate):
+    field = np.zeros(problem.basis.N)
+    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
+    return field
+
+
+def population(problem, candidate):
+    field, M = residual_values(problem, candidate), mass.assemble(problem.basis)
+    return np.sqrt(field @ M @ field / M.sum())
+
+
+def physics(problem, candidate, **options):
+    return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_every_bound_covers_the_population_residual(name):
+    problem = source(name)
+    candidate = spiked(problem, noise=1.0, spike=4.0)
+    truth = population(problem, candidate)
+    for bound, sampling in ALL:
+        options = {"bound": bound, "sampling": sampling}
+        draws = range(40)
+        values = np.array([physics(problem, candidate, points=40, seed=seed, zeta=0.2, **options) for seed in draws])
+        assert np.mean(values >= truth) >= 0.8, (bound, sampling)
+        close = physics(problem, candidate, points=200_000, zeta=1e-6, **options)
+        most = 1.35 if (bound, sampling) == ("hoeffding", "uniform") else 1.15
+        assert truth <= close <= most * truth, (bound, sampling)
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
+def test_importance_is_tighter_on_a_spike(name, bound):
+    problem = source(name)
+    candidate = spiked(problem)
+    truth = population(problem, candidate)
+    # Failures of one in a million are not met here.
+    options = {"points": 500, "bound": bound, "seed": 1, "zeta": 1e-6}
+    uniform = physics(problem, candidate, **options)
+    importance = physics(problem, candidate, sampling="importance", **options)
+    assert truth <= importance < uniform
+    assert importance - truth <= 0.5 * (uniform - truth)
+
+
+def test_betting_is_tighter_than_hoeffding_in_the_rule():
+    problem = source()
+    candidate = spiked(problem)
+    truth = population(problem, candidate)
+    excess = {}
+    for bound in ("hoeffding", "betting"):
+        values = [physics(problem, candidate, points=500, bound=bound, seed=seed) for seed in range(20)]
+        excess[bound] = np.mean(np.square(values)) - truth**2
+    assert 0.0 < excess["betting"] <= 0.5 * excess["hoeffding"]
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_weighted_squares_have_the_right_mean_and_envelope(name):
+    problem = source(name)
+    mesh = problem.basis.mesh
+    values = residual_values(problem, spiked(problem, noise=1.0))[:, None]
+    bounds = element_envelopes(problem.basis, values)
+    areas = problem.basis.dx.sum(axis=1)
+    w = (areas / areas.sum())[:, None]
+    squares = (np.asarray(problem.basis.interpolate(values[:, 0])) ** 2 * problem.basis.dx).sum(axis=1) / areas
+    for indicators in (None, squares[:, None]):
+        plan = Plan.importance(mesh, bounds, indicators)
+        assert plan.probability.sum() == pytest.approx(1.0)
+        # Exactly: sum_K p_K (w_K / p_K) (mean square on K) is the mean square.
+        assert np.allclose(plan.probability * plan.weight, w, rtol=1e-9)
+        assert np.all(plan.weight * bounds**2 <= plan.envelope * (1.0 + 1e-12))
+        points, cells, columns = plan.draw(mesh, 30_000, np.random.default_rng(0))
+        assert not columns.any()
+        local = problem.basis.mapping.invF(points[:, :, None], tind=cells)
+        assert local.min() > -1e-9
+        assert local.max() < 1.0 + 1e-9
+        expected = 30_000 * plan.probability[:, 0]
+        large = expected > 5.0
+        seen = np.bincount(cells, minlength=mesh.nelements)
+        counts = np.append(seen[large], seen[~large].sum() + 5.0)
+        assert chisquare(counts, np.append(expected[large], expected[~large].sum() + 5.0)).pvalue > 1e-4
+    # Of all plans the one by the bounds has the smallest envelope: their mean.
+    best = Plan.importance(mesh, bounds).envelope
+    assert best == pytest.approx(float((w * bounds**2).sum()), rel=1e-6)
+    assert best <= plan.envelope <= 2.0 * bounds.max() ** 2
+    assert Plan.uniform(mesh, bounds).envelope == bounds.max() ** 2
+
+
+def test_importance_over_elements_and_times():
+    basis = BASES["line P1"]()
+    problem = fc.HeatInitial(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.2, 0.5, 0.7]), times=0.1, steps=4
+    )
+    q = problem.parameters.field([1.0, 1.0])
+    u = problem.trajectory(q)
+    u[problem.free[20], 3] += 0.5
+    candidate = fc.Candidate(u, q)
+    field = np.zeros((basis.N, 4))
+    field[problem.free] = strong_field(problem, u, q)
+    M = mass.assemble(basis)
+    truth = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
+    for bound in ("hoeffding", "bernstein", "betting"):
+        uniform = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6)
+        importance = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6, sampling="importance")
+        assert truth <= importance < uniform
+
+
+def test_a_residual_of_zero_has_nothing_to_sample():
+    problem = source()
+    for bound, sampling in ALL:
+        plan = Plan.importance(problem.basis.mesh, np.zeros((problem.basis.mesh.nelements, 1)))
+        assert plan.envelope == 0.0
+        exact = fc.Candidate.from_coefficients(problem, [0.0, 0.0])
+        assert physics(problem, exact, bound=bound, sampling=sampling) == 0.0
+
+
+def test_the_record_of_the_rule():
+    record = fc.StochasticRadius(bound="betting", sampling="importance").to_dict()
+    assert (record["bound"], record["sampling"]) == ("betting", "importance")
+    assert "sampling" not in fc.StochasticRadius().to_dict()
+    problem = source()
+    rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
+    found = rule.physics(problem, spiked(problem), None)
+    assert found.source == "RMS at 30 random points by importance, betting, probability 0.95"
+
+
+# Frozen candidates
+
+
+def test_the_digest_is_of_the_values():
+    problem = source()
+    candidate = spiked(problem)
+    again = fc.Candidate(candidate.state.copy(), candidate.parameter.copy(), 0.3, "other")
+    assert candidate.digest == again.digest
+    assert len(candidate.digest) == 64
+    nudged = candidate.state.copy()
+    nudged[3] = np.nextafter(nudged[3], np.inf)
+    assert fc.Candidate(nudged, candidate.parameter).digest != candidate.digest
+    swapped = fc.Candidate(candidate.parameter, candidate.state)
+    assert swapped.digest != candidate.digest
+    assert fc.Candidate(None, [1.0]).digest != fc.Candidate([1.0], []).digest
+    # Single precision holds the same numbers, in another type.
+    assert fc.Candidate(np.float32([1.5]), [1]).digest == fc.Candidate([1.5], [1.0]).digest
+
+
+def test_the_certificate_records_the_digest():
+    problem = source()
+    candidate = spiked(problem)
+    data = fc.Data(np.zeros(6), 0.1)
+    found = fc.certify(problem, data, candidate, fc.StochasticRadius(points=20))
+    assert found.digest == candidate.digest == found.to_dict()["digest"]
+    assert type(found).from_dict(found.to_dict()).digest == found.digest
+    plain = fc.certify(problem, data, candidate, fc.ResidualRadius())
+    assert plain.digest is None
+    assert "digest" not in plain.to_dict()
+
+
+def test_training_points_that_reappear_are_refused(tmp_path):
+    problem = source("tri P1")
+    candidate, data = spiked(problem), fc.Data(np.zeros(6), 0.1)
+    rule = fc.StochasticRadius(points=50, seed=3)
+    rng = np.random.default_rng([3, int(candidate.digest, 16)])
+    points, _ = uniform_points(problem.basis.mesh, 50, rng)
+
+    def trained_at(seen):
+        return fc.Candidate(candidate.state, candidate.parameter, training_points=seen)
+
+    with pytest.raises(fc.UncertifiedError, match=r"50 of 50 random points are training points of 'learned'"):
+        fc.certify(problem, data, trained_at(points), rule)
+    one = np.column_stack([np.random.default_rng(0).random((2, 100)), points[:, 7]])
+    with pytest.raises(fc.UncertifiedError, match="1 of 50 random points"):
+        fc.certify(problem, data, trained_at(one), rule)
+    trained_at(one).save(tmp_path / "c.npz")
+    with pytest.raises(fc.UncertifiedError, match="1 of 50 random points"):
+        fc.certify(problem, data, fc.Candidate.from_file(problem, tmp_path / "c.npz"), rule)
+    # Other points, and a coordinate alone, are no coincidence.
+    others = np.array([points[0], points[1, ::-1]])
+    value = fc.certify(problem, data, trained_at(others), rule).radius.value
+    assert value == fc.certify(problem, data, candidate, rule).radius.value
+    fc.certify(problem, data, trained_at(points), fc.StochasticRadius(points=50, seed=4))
+    with pytest.raises(fc.InputError, match=r"training_points has shape \(1, 50\); expected \(2, points\)"):
+        fc.certify(problem, data, trained_at(points[0]), rule)
+
+
+def test_training_points_survive_the_move_into_the_class_and_the_selector():
+    problem = source("tri P1")
+    q = problem.parameters.field([1.0, 0.5]) + 0.1 * np.random.default_rng(0).random(problem.basis.N)
+    data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.01)
+    rule = fc.StochasticRadius(points=50)
+    inside, _ = rule.split(problem, fc.Candidate(problem.solve(q), q))
+    points, _ = uniform_points(problem.basis.mesh, 50, np.random.default_rng([0, int(inside.digest, 16)]))
+    learned = fc.Candidate(problem.solve(q), q, training_points=points)
+    assert not learned.training_points.flags.writeable
+    found = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=rule)
+    assert not found.accepted
+    assert "50 of 50 random points are training points" in found.reason
+
+
+@pytest.mark.parametrize("points", [np.zeros((2, 3, 4)), [[np.nan]], "everywhere", [[1j]]])
+def test_bad_training_points(points):
+    with pytest.raises(fc.InputError, match="training_points"):
+        fc.Candidate([0.0], [0.0], training_points=points)

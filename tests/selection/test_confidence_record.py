@@ -1,0 +1,125 @@
+"""Both certificates of a selection from random points hold with the union bound's probability; the record says so."""
+
+import json
+
+import numpy as np
+import pytest
+from selector_helpers import line, select
+
+import femcert as fc
+from femcert.problem.lagrange import mass_matrix
+from femcert.residual.strong import strong_field
+from femcert.selection.confidence import Confidence
+
+RULE = fc.StochasticRadius(points=40, zeta=0.03, seed=2)
+
+
+def selected(learned=None, rule=RULE):
+    problem = line()
+    data = problem.simulate(problem.parameters.field([1.0, 0.5, 0.2]), noise=0.02, seed=1)
+    return select(problem, data, learned or fc.Tikhonov(weight=1e-9), rule=rule)
+
+
+def rewritten(selection, path, change):
+    selection.save(path)
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_an_accepted_candidate_needs_both():
+    found = selected()
+    assert found.accepted
+    assert found.confidence == Confidence(0.03, 0.03)
+    assert found.confidence.zeta == 0.06
+    assert found.to_dict()["confidence"] == {"zeta_base": 0.03, "zeta_learn": 0.03, "zeta": 0.06}
+    assert found.reason.endswith("; both radii hold with probability at least 0.94")
+
+
+def test_a_rejected_one_needs_the_baseline_s_only():
+    found = selected(lambda p, d: fc.Candidate.from_coefficients(p, [9.0, 9.0, 9.0]))
+    assert not found.accepted
+    assert found.confidence == Confidence(0.03, 0.03)
+    assert found.reason.endswith("; the baseline's radius holds with probability at least 0.97")
+
+
+def test_an_unusable_one_has_no_certificate_that_could_fail():
+    found = selected(lambda p, d: None)
+    assert found.learned is None
+    assert found.confidence == Confidence(0.03, None)
+    assert found.confidence.zeta == 0.03
+    assert "expected a Candidate" in found.reason
+    assert found.reason.endswith("; the baseline's radius holds with probability at least 0.97")
+
+
+def test_rules_that_do_not_sample_leave_nothing_to_chance():
+    for rule in (fc.ResidualRadius(), fc.ExactRadius(), fc.Dominance()):
+        found = selected(rule=rule)
+        assert rule.failure_probability is None
+        assert found.confidence is None
+        assert "confidence" not in found.to_dict()
+        assert "probability" not in found.reason
+
+
+def test_probabilities_do_not_go_below_zero():
+    assert selected(rule=fc.StochasticRadius(zeta=0.7)).reason.endswith("with probability at least 0")
+
+
+@pytest.mark.parametrize("learned", [None, lambda p, d: None])
+def test_round_trip(learned, tmp_path):
+    found = selected(learned)
+    found.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    assert again.confidence == found.confidence
+    assert again.to_dict() == found.to_dict()
+    assert again.baseline.digest == found.baseline.digest is not None
+
+
+def test_files_from_before_still_load(tmp_path):
+    def aged(record):
+        del record["confidence"], record["baseline"]["digest"], record["learned"]["digest"]
+
+    found = fc.Selection.load(rewritten(selected(), tmp_path / "old.json", aged))
+    assert found.accepted
+    assert found.confidence is None
+    assert found.baseline.digest is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r.pop("confidence"),
+        lambda r: r["confidence"].update(zeta_base=0.01, zeta=0.04),
+        lambda r: r["confidence"].update(zeta=0.01),
+        lambda r: r["confidence"].update(zeta_learn=None, zeta=0.03),
+        lambda r: r["confidence"].update(more=1.0),
+        lambda r: r["confidence"].pop("zeta"),
+        lambda r: r["rule"].update(zeta=0.01),
+        lambda r: r.update(confidence=0.06),
+    ],
+)
+def test_tampered_probabilities_are_refused(change, tmp_path):
+    with pytest.raises(fc.InputError, match="damaged"):
+        fc.Selection.load(rewritten(selected(), tmp_path / "s.json", change))
+
+
+def test_both_hold_as_often_as_promised():
+    """Over many seeds: both physics bounds hold at least as often as the union bound says."""
+    problem = line()
+    rng = np.random.default_rng(0)
+    held = []
+    for seed in range(200):
+        q = problem.parameters.field(rng.standard_normal(3))
+        u = problem.solve(q)
+        u[problem.free] += 0.01 * rng.standard_normal(len(problem.free))
+        pair = [fc.Candidate(u, q), fc.Candidate(u + 0.1 * problem.solve(q), q)]
+        rule = fc.StochasticRadius(points=30, zeta=0.1, seed=seed, bound="betting")
+        held.append(all(rule.physics(problem, c, None).value >= population(problem, c) for c in pair))
+    assert np.mean(held) >= 0.8
+
+
+def population(problem, candidate):
+    field = np.zeros(problem.basis.N)
+    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
+    return np.sqrt(field @ mass_matrix(problem.basis) @ field)
