@@ -100,7 +100,7 @@ class CaseFile:
     def build(self, mesh: Mesh | None = None) -> Case:
         """The case on a mesh: the Galerkin state of the source, which is represented exactly."""
         mesh = self.mesh if mesh is None else mesh
-        basis = Basis(mesh, _ELEMENTS[type(mesh)][self.degree - 1]())
+        basis = state_basis(mesh, self.degree)
         whole = np.arange(mesh.nelements)
         table = self.source if isinstance(self.source, dict) else {"": self.source}
         space = RegionSpace(basis, list(table) if isinstance(self.source, dict) else [whole])
@@ -146,9 +146,7 @@ def _checked(record: dict[str, Any], folder: Path) -> CaseFile:
     kind = required_key(problem, "kind", "problem")
     if kind not in KINDS:
         raise InputError(f"problem.kind is {kind!r}; expected one of {', '.join(map(repr, KINDS))}")
-    degree = problem.get("degree", 1)
-    if isinstance(degree, bool) or degree not in (1, 2):
-        raise InputError(f"problem.degree is {degree!r}; expected 1 or 2")
+    degree = _checked_degree(problem.get("degree", 1))
     source = required_key(problem, "source", "problem")
     study = _study(sections["study"])
     mesh = load_mesh(folder / as_text(required_key(sections["mesh"], "file", "mesh"), "mesh.file"))
@@ -160,9 +158,9 @@ def _checked(record: dict[str, Any], folder: Path) -> CaseFile:
     robin = as_table(boundary.get("robin", {}), "boundary.robin")
     return CaseFile(
         mesh=mesh,
-        conductivity=_value(problem.get("conductivity", 1.0), mesh, "problem.conductivity"),
-        reaction=_value(problem.get("reaction", 0.0), mesh, "problem.reaction"),
-        source=_value(source, mesh, "problem.source"),
+        conductivity=coefficient_value(problem.get("conductivity", 1.0), mesh, "problem.conductivity"),
+        reaction=coefficient_value(problem.get("reaction", 0.0), mesh, "problem.reaction"),
+        source=coefficient_value(source, mesh, "problem.source"),
         degree=degree,
         dirichlet=dirichlet,
         neumann=_conditions(as_table(boundary.get("neumann", {}), "boundary.neumann"), mesh, "neumann"),
@@ -184,7 +182,18 @@ def _study(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: checks[name](value) for name, value in section.items()}
 
 
-def _value(value: Any, mesh: Mesh, name: str) -> Value:
+def state_basis(mesh: Mesh, degree: Any) -> Basis:
+    """Lagrange elements of degree 1 or 2 on a mesh."""
+    return Basis(mesh, _ELEMENTS[type(mesh)][_checked_degree(degree) - 1]())
+
+
+def _checked_degree(degree: Any) -> int:
+    if isinstance(degree, bool) or degree not in (1, 2):
+        raise InputError(f"problem.degree is {degree!r}; expected 1 or 2")
+    return int(degree)
+
+
+def coefficient_value(value: Any, mesh: Mesh, name: str) -> Value:
     """A number, or numbers on subdomains that cover the mesh."""
     if not isinstance(value, Mapping):
         return number(value, name)

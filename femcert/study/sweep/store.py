@@ -64,7 +64,7 @@ class Store:
                     f"{directory} holds an unfinished sweep ({len(self._names())} chunks); resume it, or remove it"
                 )
             if begun:
-                _check_same(path, manifest)
+                check_same(path, manifest)
             else:
                 # Chunks without a manifest are nobody's.
                 for name in self._names():
@@ -130,7 +130,8 @@ def _intact(path: Path, kind: np.dtype[Any], length: int) -> bool:
     return bool(records.dtype == kind and records.shape == (length,))
 
 
-def _check_same(path: Path, manifest: dict[str, Any]) -> None:
+def check_same(path: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a manifest on disk that is another one's."""
     try:
         former = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
