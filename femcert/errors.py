@@ -30,6 +30,6 @@ class InconsistentError(UncertifiedError):
         The smallest noise level at which some parameter of the class explains the data, from below.
     """
 
-    def __init__(self, message: str, level: float) -> None:
+    def __init__(self, message: str, level: float = float("nan")) -> None:
         super().__init__(message)
         self.level = level

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..errors import UncertifiedError
+from ..errors import InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
-from ..stability import Stability
+from ..stability import Stability, stability
 from ..stability.dense import gram_kept, scaled_forward
 from ..stability.nonlinear import validated
 from .consistent import ConsistentSet
 
 # How often a radius enters its own bound, and by how much it must get smaller to do so again.
 MOST_ROUNDS, CLOSER = 20, 0.99
+# A ball bounds the class if its form is at least this part of its largest value; below, that is rounding.
+BOUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,14 @@ class Evidence:
     def field(self, coordinates: Array) -> Array:
         """The parameter with these coordinates (dof vector)."""
         return self.problem.parameters.field(solve_triangular(self.root, coordinates + self.origin))
+
+    @cached_property
+    def constant(self) -> Stability | None:
+        """The stability constant of the same problem; None where there is none, as on a ball without noise."""
+        try:
+            return stability(self.problem, data=self.data)
+        except (InputError, SolveError, UncertifiedError):
+            return None
 
     def farthest(self, parameter: Array) -> tuple[float, Array]:
         """Upper bound of the distance to every consistent parameter, and one that is (nearly) so far away."""
@@ -173,8 +183,9 @@ def _diameter(problem: Problem, centre: Array) -> float:
     """Upper bound of ``‖q - q0‖_Q`` over the ball of the class: ``(rho + ‖q0‖_L) / lam_min^(1/2)``."""
     space = problem.parameters
     assert space.ball is not None
-    least = float(np.linalg.eigvalsh(_ball(problem)["form"])[0])
-    if not least > 0.0:
+    values = np.linalg.eigvalsh(_ball(problem)["form"])
+    least = float(values[0])
+    if not least > BOUNDING * float(values[-1]):
         raise UncertifiedError(f"a ball in the norm {space.ball.norm!r} does not bound the parameters of the class")
     size = float(np.sqrt(max(centre @ (space.form(space.ball.norm) @ centre), 0.0)))
     return (space.ball.radius + size) / float(np.sqrt(least)) * (1.0 + 1e-9)

@@ -22,6 +22,8 @@ from .guaranteed import belongs, continuous_constant
 from .proof import proven_radius
 from .rule import Rule
 
+# A dual that is farther than this above a point that it knows may have a gap.
+GAP = 1e-6
 # Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
 MOST_COORDINATES = 1500
 
@@ -75,13 +77,17 @@ class ExactRadius(Rule):
         if not problem.linear:
             return replace(self, evidence=None, computed=None)
         if _by_modulus(problem):
-            return replace(self, evidence=None, computed=_constant(problem, data))
+            try:
+                return replace(self, evidence=None, computed=stability(problem, data=data))
+            except InputError as error:
+                raise UncertifiedError(f"a class of {space.dimension} coordinates has no radius: {error}") from None
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
             raise UncertifiedError(
                 f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
                 f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
             )
-        return replace(self, evidence=discrete_evidence(problem, data), computed=_constant(problem, data))
+        evidence = discrete_evidence(problem, data)
+        return replace(self, evidence=evidence, computed=evidence.constant if space.dimension <= m else None)
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""
@@ -104,15 +110,17 @@ class ExactRadius(Rule):
         )
 
     def _radius(self, problem: Problem, data: Data, candidate: Candidate) -> tuple[float, str]:
-        proven, scope = np.inf, "discrete"
-        if self.guarantee == "discrete" and self.computed is not None:
-            # The dual on a ball may have a gap; the radius from misfit and stability then may be smaller.
-            proven = sum(proven_radius(problem, data, candidate, self.computed))
-        distance = np.inf
-        if not _by_modulus(problem):
+        if _by_modulus(problem):
+            value, scope = sum(proven_radius(problem, data, candidate, self.computed)), "discrete"
+        else:
             evidence = self.evidence_at(problem, data, candidate)
-            distance, scope = evidence.farthest(candidate.parameter)[0], evidence.scope
-        value = min(distance, proven)
+            (value, witness), scope = evidence.farthest(candidate.parameter), evidence.scope
+            constant = self.computed
+            if constant is None and value > (1.0 + GAP) * problem.parameters.norm(candidate.parameter - witness):
+                # The dual on a ball has a gap here; the radius from misfit and stability then may be smaller.
+                constant = evidence.constant
+            if self.guarantee == "discrete" and constant is not None:
+                value = min(value, sum(proven_radius(problem, data, candidate, constant)))
         if not np.isfinite(value):
             raise UncertifiedError(f"the exact radius of {candidate.name!r} is {value}")
         return value, scope
@@ -133,11 +141,3 @@ class ExactRadius(Rule):
 def _by_modulus(problem: Problem) -> bool:
     space = problem.parameters
     return isinstance(problem, LinearProblem) and space.ball is not None and space.dimension > MOST_COORDINATES
-
-
-def _constant(problem: Problem, data: Data) -> Stability | None:
-    """The stability constant; None where there is none, as on a ball without noise."""
-    try:
-        return stability(problem, data=data)
-    except (InputError, UncertifiedError):
-        return None

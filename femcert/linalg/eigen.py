@@ -196,6 +196,8 @@ def block_krylov(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tu
             break
         block = Q[:, size : size + BLOCK] = grown
         size += BLOCK
+    if not size:
+        raise SolveError("the block Krylov space is empty to rounding")
     Q = Q[:, :size]
     projected = np.hstack([Q.T @ (stiffness @ Q[:, i : i + BLOCK]) for i in range(0, size, BLOCK)])
     values, vectors = np.linalg.eigh((projected + projected.T) / 2.0)
@@ -204,6 +206,8 @@ def block_krylov(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tu
 
 def _orthonormal(block: Array, mass: Any, Q: Array) -> Array | None:
     """What a block adds to a space with the basis Q, orthonormal; None if that is nothing to rounding."""
+    # Columns that are nearly the same after a solve, such as constants in a seminorm, are told apart first.
+    block = np.linalg.qr(block)[0]
     size = float(np.linalg.norm(block))
     for _ in range(2):
         block = block - Q @ (Q.T @ (mass @ block))

@@ -35,7 +35,7 @@ def no_harm(
 
     With the rule `Dominance` it is taken only if no consistent truth makes it worse than the baseline. Where a rule
     does not judge states (`ExactRadius`, `Dominance`, `GuaranteedRadius(state="recomputed")`), the state of an accepted
-    parameter is computed here; the candidate's own is not handed out.
+    parameter is computed here; the candidate's own is not handed out. A baseline is handed out as it came.
 
     Parameters
     ----------

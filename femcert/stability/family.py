@@ -28,6 +28,7 @@ from ..linalg import (
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import BATCH, LinearProblem, dense
+from ..problem.mesh import measures
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
@@ -52,7 +53,7 @@ ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 def _shift(norm: str, mesh: Any) -> float:
     """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d."""
-    size = float(np.max(np.ptp(mesh.p, axis=1)))
+    size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
     return {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
 
 

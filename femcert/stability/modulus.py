@@ -19,6 +19,8 @@ from .family import Family
 MOST_LEVEL = 1e100
 # How close to each other both bounds come; how far a step out of the multipliers known so far goes; how many steps.
 CLOSE, STRIDE, MOST_STEPS = 1e-3, 30.0, 80
+# So many larger multipliers are tried in vain.
+MOST_FAILURES = 4
 # Combinations of two eigenvectors that are tried.
 ANGLES = 20_001
 TINY = float(np.finfo(float).tiny)
@@ -184,12 +186,13 @@ class Modulus:
 
     def _climb(self, eps: float) -> None:
         """Add larger and larger multipliers as long as they make the bound at eps smaller."""
-        kappa = self._best(eps).kappa
-        for _ in range(MOST_STEPS):
+        kappa, failed = self._best(eps).kappa, 0
+        while failed < MOST_FAILURES:
             before = self.bound(eps)
             kappa *= np.sqrt(STRIDE)
-            if not self._add(kappa) or not self.bound(eps) < before:
+            if not kappa < MOST_LEVEL * self._family.balance:
                 return
+            failed = 0 if self._add(kappa) and self.bound(eps) < before else failed + 1
 
     def _meeting(self, eps: float) -> tuple[float, float] | None:
         """Multiplier and value where the lines of the eigenvectors on both sides of the balance meet.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..certificate import Rule, certify
-from ..errors import CoarseMeshError, InputError, UncertifiedError
+from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import Array, frozen, number, real_vector
@@ -132,8 +132,8 @@ def _certified(case: Case, reference: Candidate) -> tuple[dict[str, Bound], Sele
         return {"C_stab": constant}, None
     try:
         rule = rule.resolved(problem, data)
-    except CoarseMeshError:
-        # A finer level will have radii.
+    except (CoarseMeshError, InconsistentError):
+        # A finer level will have radii: this mesh is too coarse for the rule, or for the data.
         return {"C_stab": constant}, None
     if case.learned is None:
         return {"C_stab": constant, "radius_baseline": certify(problem, data, reference, rule).radius}, None

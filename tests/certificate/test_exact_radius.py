@@ -261,3 +261,26 @@ def test_never_above_the_residual_radius_on_balls():
         exact, residual = (fc.certify(problem, data, candidate, r()) for r in (fc.ExactRadius, fc.ResidualRadius))
         assert exact.radius.value <= residual.radius.value * (1.0 + 1e-9)
         assert exact.contains(np.zeros(basis.N))
+
+
+def test_a_seminorm_does_not_bound_a_nonlinear_class():
+    basis = Basis(MeshLine(np.linspace(0, 1, 8)), ElementLineP1())
+    space = fc.CoarseSpace(basis, MeshLine(np.linspace(0, 1, 4))).within_ball(1e-9, norm="h1-seminorm")
+    sensors = fc.PointSensors(basis, np.linspace(0.05, 0.95, 19))
+    problem = fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=1.0)
+    truth, zero = 0.5 * np.ones(basis.N), np.zeros(basis.N)
+    data = fc.Data(problem.predict(problem.solve(truth), truth), 1e-6)
+    with pytest.raises(fc.UncertifiedError, match="does not bound the parameters"):
+        fc.certify(problem, data, fc.Candidate(problem.solve(zero), zero), fc.ExactRadius())
+
+
+@pytest.mark.parametrize("level", [0.0, 1e-3])
+def test_blind_sensors_leave_the_ball(level):
+    basis = BASES["P1"]()
+    H = np.zeros((1, basis.N))
+    H[0, basis.get_dofs().flatten()[0]] = 1.0
+    space = fc.FullSpace(basis).within_ball(1.0, norm="h1")
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.MatrixSensors(H))
+    zero = np.zeros(basis.N)
+    found = fc.certify(problem, fc.Data([0.0], level), fc.Candidate(zero, zero), fc.ExactRadius())
+    assert found.radius.value == pytest.approx(1.0, rel=1e-3)

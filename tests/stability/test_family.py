@@ -207,3 +207,16 @@ def test_dense_sensors_in_the_plane():
     for eps, closeness in ((1e-3, 1.0011), (1e-5, 1.05)):
         assert modulus.below(eps) <= modulus(eps).value * (1.0 + 1e-9)
         assert modulus(eps).value <= closeness * modulus.below(eps)
+
+
+@pytest.mark.parametrize("apart", [30.0, 100.0, 1000.0])
+def test_two_components_far_apart(apart):
+    # A constant on each of them weighs nothing in the seminorm, and nearly hides the rest.
+    one = MeshTri().refined(4)
+    basis = Basis(one + one.translated((apart, 0.0)), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
+    points[3:, 0] += apart
+    space = fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm")
+    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    assert modulus.below(1e-3) <= modulus(1e-3).value * (1.0 + 1e-9)
+    assert modulus(1e-3).value <= 1.05 * modulus.below(1e-3)
