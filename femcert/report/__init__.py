@@ -5,6 +5,7 @@ from .selection_figure import plot_selection
 from .stability_figure import plot_stability
 from .study import write_report
 from .study_figure import plot_meshes, plot_study
+from .sweep import write_sweep
 from .validation import write_validation
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "plot_stability",
     "plot_study",
     "write_report",
+    "write_sweep",
     "write_validation",
 ]
