@@ -1,4 +1,4 @@
-"""The command line: ``femcert validate``, ``femcert refine`` and their siblings.
+"""The command line: ``femcert validate``, ``femcert sweep``, ``femcert refine`` and their siblings.
 
 Exit code 0 on success, 1 if a check failed, 2 on bad input or files that cannot be written, 130 and 143 if it was
 interrupted or terminated (one line on stderr, no traceback).
@@ -83,6 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     _add_validate(commands)
+    _add_sweep(commands)
     _add_refine(commands)
     return parser
 
@@ -117,6 +118,28 @@ def _add_validate(commands: Any) -> None:
     command.set_defaults(run=_validate)
 
 
+def _add_sweep(commands: Any) -> None:
+    command = commands.add_parser(
+        "sweep",
+        help="decide thousands of random inverse problems by every rule",
+        description="Run the paper's sufficiency sweep, or that of a file, and write trials.npz, tables, figures and "
+        "report.html. Finished chunks are kept in DIR/chunks until all are done; the results depend neither on chunks "
+        "and workers nor on how often the sweep was interrupted. Exit code 1 if the paper's sweep does not come out as "
+        "printed.",
+    )
+    command.add_argument("case", type=Path, nargs="?", metavar="CASE.toml", help="grid, rules, problem (the paper's)")
+    command.add_argument("--out", type=_directory, default=Path("sweep"), metavar="DIR", help="where to write (sweep)")
+    command.add_argument("--replications", type=_whole, metavar="N", help="trials per regime (as in the file, or 25)")
+    command.add_argument("--seed", type=_seed, metavar="N", help="of all random numbers (as in the file, or 101)")
+    command.add_argument("--chunk", type=_whole, metavar="N", help="trials computed at once (as in the file, or 2048)")
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=_whole, default=1, metavar="N", help="number of processes (1)")
+    where.add_argument("--scheduler", metavar="ADDRESS", help="compute on the workers of this Dask scheduler")
+    command.add_argument("--resume", action="store_true", help="go on with a sweep that was interrupted")
+    command.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    command.set_defaults(run=_sweep)
+
+
 def _add_refine(commands: Any) -> None:
     command = commands.add_parser(
         "refine",
@@ -136,14 +159,18 @@ def _add_refine(commands: Any) -> None:
     command.set_defaults(run=_refine)
 
 
-def _whole(text: str) -> int:
+def _whole(text: str, least: int = 1) -> int:
     try:
         value = int(text)
     except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, came {text!r}")
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, came {text!r}")
     return value
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
 
 
 def _directory(text: str) -> Path:
@@ -180,6 +207,49 @@ def _validate(options: argparse.Namespace) -> int:
     return SUCCESS if result.passed else FAILED_CHECK
 
 
+def _sweep(options: argparse.Namespace) -> int:
+    from .report.files import check_free, draft_directory, publish
+    from .report.sweep import REPORT, owned_files, write_sweep
+    from .report.sweep_checks import bands
+    from .study.sweep import sweep
+    from .study.sweep.file import paper_file, read_sweep
+    from .study.sweep.store import JOINED, MANIFEST
+
+    case = paper_file() if options.case is None else read_sweep(options.case)
+    case = case.changed(replications=options.replications, seed=options.seed, chunk=options.chunk)
+    chunks, owned = options.out / "chunks", ["trials.npz", MANIFEST, *owned_files()]
+    if options.resume and case.is_finished(options.out):
+        if not options.quiet:
+            print(f"already finished; report: {options.out / REPORT}")
+        return SUCCESS
+    with _progress(case.grid.trials, options.quiet, "trial") as bar, draft_directory(options.out) as draft:
+        check_free(options.out, owned)
+
+        def finished(done: int) -> None:
+            if bar.n == 0 and done > case.chunk:
+                # What a former run did says nothing about how fast this one is.
+                bar.initial = done
+            bar.update(done - bar.n)
+
+        where = {"jobs": options.jobs, "scheduler": options.scheduler, "store": chunks, "resume": options.resume}
+        result = sweep(**case.options(), **where, file=chunks / JOINED, finished=finished)
+        bar.set_description_str("report")
+        write_sweep(result, draft, compare=not case.own)
+        result.save(draft / owned[0])
+        (draft / MANIFEST).write_bytes((chunks / MANIFEST).read_bytes())
+        text, failures = str(result), [check for check in ([] if case.own else bands(result)) if not check.passed]
+        # Closes the file of the records, which some systems want before it can be removed.
+        del result
+        publish(draft, options.out, owned=owned, last=REPORT)
+        chunks.rename(draft / "chunks")
+    for check in failures:
+        print(f"check failed: {check}", file=sys.stderr)
+    if not options.quiet:
+        print(text)
+        print(f"report: {options.out / REPORT}")
+    return FAILED_CHECK if failures else SUCCESS
+
+
 def _refine(options: argparse.Namespace) -> int:
     from .report import plot_study, write_report
     from .report.files import check_free, draft_directory, publish
@@ -211,11 +281,11 @@ def _refine(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def _progress(total: int, quiet: bool) -> Any:
+def _progress(total: int, quiet: bool, unit: str = "step") -> Any:
     from tqdm import tqdm
 
     # None: no bar unless stderr is a terminal.
-    return tqdm(total=total, disable=True if quiet else None, file=sys.stderr, unit="step", leave=False)
+    return tqdm(total=total, disable=True if quiet else None, file=sys.stderr, unit=unit, leave=False)
 
 
 def _one_line(error: Exception) -> str:
