@@ -96,12 +96,15 @@ class StochasticRadius(WeightedRule):
         Raises
         ------
         UncertifiedError
-            The candidate's functions are not those it was made of, or changed while they were sampled; its training saw
+            The candidate changed while it was sampled, or its functions are not those it was made of; its training saw
             one of the points; a sample is above its envelope.
         """
         check_frozen(problem, check_candidate(problem, candidate))
+        frozen = candidate.digest
         digest, before = _fingerprint(problem, candidate)
         certificate = super().certify(problem, data, candidate)
+        if candidate.digest != frozen:
+            raise UncertifiedError(f"the values of {candidate.name!r} changed while it was sampled")
         check_frozen(problem, candidate)
         after = _fingerprint(problem, candidate)[1]
         if not np.abs(after - before).max(initial=0.0) <= REPEATED * np.abs(before).max(initial=0.0):

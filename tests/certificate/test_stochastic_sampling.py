@@ -219,6 +219,23 @@ def test_the_certificate_records_the_digest():
     assert "digest" not in plain.to_dict()
 
 
+def test_values_that_change_while_they_are_sampled_are_refused():
+    problem = source()
+    original = spiked(problem)
+
+    class Shifty(fc.Candidate):
+        shown = 0
+
+        @property
+        def state(self):
+            self.shown += 1
+            return super().state * (1.0 + 1e-9 * self.shown)
+
+    data = fc.Data(np.zeros(6), 0.1)
+    with pytest.raises(fc.UncertifiedError, match="the values of 'learned' changed while it was sampled"):
+        fc.certify(problem, data, Shifty(original.state, original.parameter), fc.StochasticRadius(points=20))
+
+
 def test_training_points_that_reappear_are_refused(tmp_path):
     problem = source("tri P1")
     candidate, data = spiked(problem), fc.Data(np.zeros(6), 0.1)
