@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from multiprocessing.connection import wait as wait_for
@@ -52,7 +53,9 @@ def in_processes(job: Job, spans: Iterable[Range], jobs: int) -> Iterator[tuple[
             while True:
                 todo += islice(left, max(0, AHEAD * jobs - len(running) - len(todo)))
                 while todo:
-                    running[pool.submit(_compute, *todo[0])] = todo[0]
+                    # The first one starts the workers.
+                    with _interrupts_held():
+                        running[pool.submit(_compute, *todo[0])] = todo[0]
                     del todo[0]
                 if not running:
                     return
@@ -70,6 +73,19 @@ def in_processes(job: Job, spans: Iterable[Range], jobs: int) -> Iterator[tuple[
         f"worker processes died {died} times in a row; too little memory, or a script without "
         "'if __name__ == \"__main__\"'? Finished chunks are kept"
     )
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C, which a terminal sends to all; here it comes later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 _packed = b""
