@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from femcert.errors import InputError
+from femcert.errors import InputError, SolveError
 from femcert.study.sweep import RULES, Grid, Verdict, sweep
 
 distributed = pytest.importorskip("distributed")
@@ -79,6 +79,27 @@ def test_a_worker_with_other_versions_is_refused(cluster, monkeypatch):
     monkeypatch.setattr(module, "package_versions", lambda: {"numpy": "1.0"})
     with pytest.raises(InputError, match="make them equal"):
         sweep(grid=GRID, scheduler=cluster.scheduler_address)
+
+
+def test_a_lost_scheduler_is_said_in_a_line(cluster, monkeypatch, tmp_path):
+    from femcert.study.sweep import cluster as module
+
+    threads = module._threads
+
+    def lost(done):
+        def closed(client):
+            raise distributed.comm.CommClosedError("gone")
+
+        monkeypatch.setattr(module, "_threads", closed)
+
+    options = {"grid": GRID, "scheduler": cluster.scheduler_address, "store": tmp_path, "chunk": 100}
+    with pytest.raises(SolveError, match="was lost; finished chunks are kept"):
+        sweep(**options, finished=lost)
+    monkeypatch.setattr(module, "_threads", threads)
+    told = []
+    found = sweep(**options, resume=True, finished=told.append)
+    assert told[0] == 100
+    assert found.records.tobytes() == sweep(grid=GRID).records.tobytes()
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "", "nonsense://x:1"])

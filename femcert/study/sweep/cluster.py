@@ -32,38 +32,43 @@ def on_cluster(job: Job, spans: Iterable[Range], address: str) -> Iterator[tuple
     """
     distributed = _dask()
     with _client(distributed, address) as client:
-        import cloudpickle
+        try:
+            yield from _chunks(distributed, client, job, spans)
+        except (CancelledError, asyncio.CancelledError, distributed.comm.CommClosedError):
+            raise SolveError(f"the scheduler at {address} was lost; finished chunks are kept") from None
 
-        packed, versions = job.packed(cloudpickle.dumps), package_versions()
-        left, running = iter(spans), distributed.as_completed(loop=client.loop)
-        lost: dict[Range, int] = {}
-        at_work: dict[Any, Range] = {}
 
-        def submit(spans: Iterable[Range]) -> None:
-            for span in spans:
-                future = client.submit(_compute, packed, versions, *span, pure=False)
-                at_work[future] = span
-                running.add(future)
+def _chunks(distributed: Any, client: Any, job: Job, spans: Iterable[Range]) -> Iterator[tuple[int, Records]]:
+    import cloudpickle
 
-        submit(islice(left, AHEAD * _threads(client)))
-        for future in running:
-            span = at_work.pop(future)
-            try:
-                data = future.result()
-            except distributed.KilledWorker:
-                # Dask gives up after a few workers; they may have died of other things.
-                lost[span] = lost.get(span, 0) + 1
-                if lost[span] >= PATIENCE:
-                    raise SolveError(f"trials {span[0]} to {span[1]} were lost with every worker at them") from None
-                submit([span])
-                continue
-            except (CancelledError, asyncio.CancelledError):
-                raise SolveError(f"the scheduler at {address} was lost; finished chunks are kept") from None
-            except ImportError as error:
-                raise InputError(f"a worker of {address} cannot run femcert: {error}") from None
-            yield span[0], np.frombuffer(data, job.kind)
-            # Workers may have joined.
-            submit(islice(left, max(0, AHEAD * _threads(client) - len(at_work))))
+    packed, versions = job.packed(cloudpickle.dumps), package_versions()
+    left, running = iter(spans), distributed.as_completed(loop=client.loop)
+    lost: dict[Range, int] = {}
+    at_work: dict[Any, Range] = {}
+
+    def submit(spans: Iterable[Range]) -> None:
+        for span in spans:
+            future = client.submit(_compute, packed, versions, *span, pure=False)
+            at_work[future] = span
+            running.add(future)
+
+    submit(islice(left, AHEAD * _threads(client)))
+    for future in running:
+        span = at_work.pop(future)
+        try:
+            data = future.result()
+        except distributed.KilledWorker:
+            # Dask gives up after a few workers; they may have died of other things.
+            lost[span] = lost.get(span, 0) + 1
+            if lost[span] >= PATIENCE:
+                raise SolveError(f"trials {span[0]} to {span[1]} were lost with every worker at them") from None
+            submit([span])
+            continue
+        except ImportError as error:
+            raise InputError(f"a worker cannot run femcert: {error}") from None
+        yield span[0], np.frombuffer(data, job.kind)
+        # Workers may have joined.
+        submit(islice(left, max(0, AHEAD * _threads(client) - len(at_work))))
 
 
 def _dask() -> Any:
