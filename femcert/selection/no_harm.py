@@ -100,7 +100,9 @@ def no_harm(
     if comparison is None:
         accepted, reason = _decision(base, other, margin)
         record["confidence"] = None if chance is None else Confidence(chance, chance)
-        reason += _chance(record["confidence"], accepted=accepted)
+        if base.radius.side == "upper" and (not accepted or other.radius.side == "upper"):
+            # An estimate claims nothing, with whatever probability.
+            reason += _chance(record["confidence"], accepted=accepted)
     else:
         accepted, reason = comparison.accepts(margin), comparison.reason(margin)
     chosen = candidate if accepted else safe
