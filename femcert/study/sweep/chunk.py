@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InputError
 from .draw import draw
 from .grid import Grid
 from .result import Records, record_type
-from .rules import RULES, BatchRule
+from .rules import RULES, BatchRule, Verdict
 from .setting import Setting
 from .trial import Batch, batch
 
@@ -23,8 +25,8 @@ def decide(
     for rows, trials in batches(setting, grid, seed, start, stop):
         part = np.empty(len(rows), records.dtype)
         part["baseline_error"], part["learned_error"] = trials.baseline.error, trials.learned.error
-        for i, rule in enumerate(rules.values()):
-            verdict = rule(trials)
+        for i, (name, rule) in enumerate(rules.items()):
+            verdict = _checked(name, rule(trials), len(rows))
             part["accepted"][:, i] = verdict.accepted
             part["ratio"][:, i] = verdict.ratio
         records[rows] = part
@@ -40,3 +42,19 @@ def batches(
     for m in np.unique(sensors):
         rows = np.flatnonzero(sensors == m)
         yield rows, batch(setting, draws, rows, grid.values(start + rows))
+
+
+def _checked(name: str, verdict: Any, count: int) -> Verdict:
+    """What a rule said, if it is one answer for each trial: anything else must not pass for an acceptance."""
+    if not isinstance(verdict, Verdict):
+        raise InputError(f"the rule {name!r} returned a {type(verdict).__name__}; expected a Verdict")
+    parts = {"accepted": verdict.accepted, "baseline": verdict.baseline, "learned": verdict.learned}
+    for part, values in parts.items():
+        if values is None and part != "accepted":
+            continue
+        if type(values) is not np.ndarray or values.shape != (count,):
+            raise InputError(f"the rule {name!r} returned {part} of the wrong shape; expected an array ({count},)")
+        if np.isnan(values).any() if part != "accepted" else values.dtype != np.bool_:
+            what = "NaN" if part != "accepted" else f"values of type {values.dtype}"
+            raise InputError(f"the rule {name!r} returned {what} as {part}; expected numbers, or True and False")
+    return verdict
