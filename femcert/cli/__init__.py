@@ -1,0 +1,9 @@
+"""The command line: ``femcert validate``, ``femcert sweep``, ``femcert refine`` and their siblings.
+
+Exit code 0 on success, 1 if a check failed, 2 on bad input or files that cannot be written, 130 and 143 if it was
+interrupted or terminated (one line on stderr, no traceback).
+"""
+
+from .entry import build_parser, main
+
+__all__ = ["build_parser", "main"]

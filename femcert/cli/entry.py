@@ -1,0 +1,100 @@
+"""The entry point: reads the arguments, runs a command, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from ..errors import FemcertError, InputError
+from . import refine, sweep, validate
+from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS
+
+# As shells say it: 128 plus the number of the signal.
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: like Ctrl-C, it passes through everything that deals with failures."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with the exit code for bad input."""
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    name = "femcert"
+    try:
+        with _termination_raises():
+            options = build_parser().parse_args(arguments)
+            name = f"femcert {options.command}"
+            return int(options.run(options))
+    except (InputError, OSError) as error:
+        return _end(name, _one_line(error), BAD_INPUT)
+    except FemcertError as error:
+        return _end(name, f"{type(error).__name__}: {_one_line(error)}", FAILED_CHECK)
+    except _Terminated:
+        return _end(name, "terminated", TERMINATED)
+    except KeyboardInterrupt:
+        return _end(name, "interrupted", INTERRUPTED)
+
+
+def _end(name: str, message: str, code: int) -> int:
+    print(f"{name}: {message}", file=sys.stderr)
+    return code
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that drafts are removed; where somebody else handles it, leave it alone."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(*_: Any) -> NoReturn:
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = _Parser(
+        prog="femcert", description="Certified finite-element inverse problems: reconstruct, certify, select."
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and leave")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for command in (validate, sweep, refine):
+        command.add(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Reads the package metadata only when asked."""
+
+    def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=options.get("help"))
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from ..selection.selection import package_versions
+
+        print(f"femcert {package_versions()['femcert']}")
+        parser.exit(SUCCESS)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

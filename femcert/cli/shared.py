@@ -1,0 +1,41 @@
+"""What the commands share: exit codes, kinds of arguments, the progress bar."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+SUCCESS, FAILED_CHECK, BAD_INPUT = 0, 1, 2
+
+
+def whole(text: str, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, came {text!r}")
+    return value
+
+
+def seed(text: str) -> int:
+    """A whole number that is not negative."""
+    return whole(text, 0)
+
+
+def directory(text: str) -> Path:
+    """The name of a directory, which need not exist."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected the name of a directory, came nothing")
+    return Path(text)
+
+
+def progress(total: int, quiet: bool, unit: str = "step") -> Any:
+    """A progress bar on stderr, if that is a terminal."""
+    from tqdm import tqdm
+
+    # None: no bar unless stderr is a terminal.
+    return tqdm(total=total, disable=True if quiet else None, file=sys.stderr, unit=unit, leave=False)
