@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate, Rule, certify
+from ..certificate import Certificate, Comparison, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
 from ..problem.data import Data
+from .case import Case
 from .confidence import Confidence
 from .guard import CandidateFailure, attempt, guarded
 from .selection import Selection, package_versions
@@ -62,67 +64,102 @@ def no_harm(
     SolveError
         The baseline failed: without it there is nothing safe to fall back to.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
-    problem.check_data(data)
-    if not isinstance(rule, Rule):
-        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    margin = number(tolerance, "tolerance", least=0.0)
-    if time_limit is not None:
-        time_limit = number(time_limit, "time_limit", above=0.0)
-    # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
-    rule, refusal = copy.copy(rule), None
-    try:
-        rule = rule.resolved(problem, data)
-    except UncertifiedError as error:
-        refusal = error
+    margin, limit = _checked(problem, data, rule, tolerance, time_limit)
+    rule, refusal = _fixed(problem, data, rule)
     record: dict[str, Any] = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
-    chance = rule.failure_probability
-
     safe = _baseline(problem, data, baseline)
+    case = Case(problem, data, safe)
     try:
         if refusal is not None:
             raise refusal
         base = certify(problem, data, safe, rule)
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
-        return Selection.of(safe, accepted=False, reason=reason, baseline=None, learned=None, **record)
-    record["confidence"] = None if chance is None else Confidence(chance, None)
+        return _kept(case, reason, baseline=None, **record)
+    chance = rule.failure_probability
     try:
-        candidate = guarded(learned, problem, data, time_limit=time_limit)
-        if type(learned) is not Candidate:
-            _check_untouched(problem, data, safe, rule, base)
-        other = attempt(lambda: certify(problem, data, candidate, rule), None)
-        comparison = attempt(lambda: rule.compare(problem, data, safe, candidate), None)
+        candidate, other, comparison = _judged(case, learned, rule, base, limit)
     except CandidateFailure as failure:
-        reason = f"the learned candidate was not usable: {failure}{_chance(record['confidence'], accepted=False)}"
-        return Selection.of(safe, accepted=False, reason=reason, baseline=base, learned=None, **record)
+        confidence = None if chance is None else Confidence(chance, None)
+        reason = f"the learned candidate was not usable: {failure}{_chance(confidence, accepted=False)}"
+        return _kept(case, reason, baseline=base, confidence=confidence, **record)
+    confidence = None
     if comparison is None:
-        accepted, reason = _decision(base, other, margin)
-        record["confidence"] = None if chance is None else Confidence(chance, chance)
-        if base.radius.side == "upper" and (not accepted or other.radius.side == "upper"):
-            # An estimate claims nothing, with whatever probability.
-            reason += _chance(record["confidence"], accepted=accepted)
+        confidence = None if chance is None else Confidence(chance, chance)
+        accepted, reason = _decision(base, other, margin, confidence)
     else:
         accepted, reason = comparison.accepts(margin), comparison.reason(margin)
-    chosen = candidate if accepted else safe
-    if accepted and problem.has_state and not rule.judges_state:
-        # Nobody looked at its state; that of its parameter belongs to what was certified.
-        chosen = Candidate(problem.solve(chosen.parameter), chosen.parameter, chosen.optimality, chosen.name)
-    evidence = {"baseline": base, "learned": other, "comparison": comparison}
-    return Selection.of(chosen, accepted=accepted, reason=reason, **evidence, **record)
+    return Selection.of(
+        _handed_out(problem, candidate, rule) if accepted else safe,
+        accepted=accepted,
+        reason=reason,
+        baseline=base,
+        learned=other,
+        comparison=comparison,
+        confidence=confidence,
+        case=replace(case, learned=candidate),
+        **record,
+    )
 
 
-def _decision(base: Certificate, other: Certificate, margin: float) -> tuple[bool, str]:
+def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any) -> tuple[float, float | None]:
+    """Tolerance and time limit as numbers; refuses what `no_harm` cannot use."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    problem.check_data(data)
+    if not isinstance(rule, Rule):
+        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+    margin = number(tolerance, "tolerance", least=0.0)
+    return margin, None if time_limit is None else number(time_limit, "time_limit", above=0.0)
+
+
+def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, UncertifiedError | None]:
+    """The rule with everything computed that is the same for both candidates, or why it cannot be."""
+    # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
+    rule = copy.copy(rule)
+    try:
+        return rule.resolved(problem, data), None
+    except UncertifiedError as error:
+        return rule, error
+
+
+def _kept(case: Case, reason: str, **rest: Any) -> Selection:
+    """The baseline, where the learned candidate could not even be compared."""
+    return Selection.of(case.baseline, accepted=False, reason=reason, learned=None, case=case, **rest)
+
+
+def _judged(
+    case: Case, learned: Any, rule: Rule, base: Certificate, time_limit: float | None
+) -> tuple[Candidate, Certificate, Comparison | None]:
+    """The learned candidate with its certificate and, where the rule makes one, the comparison."""
+    problem, data, safe = case.problem, case.data, case.baseline
+    candidate = guarded(learned, problem, data, time_limit=time_limit)
+    if type(learned) is not Candidate:
+        _check_untouched(problem, data, safe, rule, base)
+    other = attempt(lambda: certify(problem, data, candidate, rule), None)
+    return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
+
+
+def _handed_out(problem: Problem, candidate: Candidate, rule: Rule) -> Candidate:
+    if rule.judges_state or not problem.has_state:
+        return candidate
+    # Nobody looked at its state; that of its parameter belongs to what was certified.
+    return Candidate(problem.solve(candidate.parameter), candidate.parameter, candidate.optimality, candidate.name)
+
+
+def _decision(base: Certificate, other: Certificate, margin: float, confidence: Confidence | None) -> tuple[bool, str]:
     """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
     allowed = f"the baseline's {base.radius.value:.4g}" + (f" + tolerance {margin:g}" if margin else "")
     # Written so that a NaN, wherever it came from, rejects; infinite radii compare nothing.
-    if not (other.radius.value <= base.radius.value + margin and np.isfinite(base.radius.value)):
-        return False, f"the learned radius {other.radius.value:.4g} exceeds {allowed}"
-    reason = f"the learned radius {other.radius.value:.4g} is within {allowed}"
-    if base.radius.side == "upper" != other.radius.side:
+    accepted = bool(other.radius.value <= base.radius.value + margin and np.isfinite(base.radius.value))
+    compared = f"is within {allowed}" if accepted else f"exceeds {allowed}"
+    reason = f"the learned radius {other.radius.value:.4g} {compared}"
+    if accepted and base.radius.side == "upper" != other.radius.side:
         reason += "; it is an estimate, the baseline's is a bound"
-    return True, reason
+    if base.radius.side == "upper" and (not accepted or other.radius.side == "upper"):
+        # An estimate claims nothing, with whatever probability.
+        reason += _chance(confidence, accepted=accepted)
+    return accepted, reason
 
 
 def _chance(confidence: Confidence | None, *, accepted: bool) -> str:

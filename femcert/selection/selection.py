@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +18,9 @@ from ..certificate import Certificate, Comparison
 from ..errors import InputError
 from ..problem.candidate import Candidate
 from ..problem.checks import Array, frozen, number, real_array, real_vector
+from .case import Case
 from .confidence import Confidence
+from .consistency import check_record
 
 SCHEMA = "femcert.selection/1"
 
@@ -45,6 +47,8 @@ class Selection:
         What decided where radii did not: the rule `Dominance`. None otherwise.
     confidence
         With a rule that samples, the probabilities that the certificates fail. None otherwise.
+    case
+        What it was made from, in memory only: not saved, not compared; None after loading from a file.
     """
 
     accepted: bool
@@ -58,6 +62,7 @@ class Selection:
     versions: dict[str, str]
     comparison: Comparison | None = None
     confidence: Confidence | None = None
+    case: Case | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, chosen: Candidate, **rest: Any) -> Selection:
@@ -137,12 +142,13 @@ class Selection:
 
     @classmethod
     def load(cls, path: str | Path) -> Selection:
-        """Read what `save` wrote.
+        """Read what `save` wrote; what it was made from (`case`) is not in the file.
 
         Raises
         ------
         InputError
-            The file is not a femcert selection of a known schema.
+            The file is not a femcert selection of a known schema, or its parts contradict each other: the decision, the
+            radii, the digest of the fields or the probabilities (`femcert.selection.consistency` says what is checked).
         """
         path = _file_name(path)
         try:
@@ -176,47 +182,12 @@ class Selection:
             comparison=None if compared is None else Comparison.from_dict(compared),
             confidence=None if chance is None else Confidence.from_dict(chance),
         )
-        selection._check_comparison()
-        selection._check_confidence()
-        if selection.accepted != selection._within_limit():
-            raise InputError("the decision contradicts the evidence")
+        check_record(selection)
         # Whatever was read leniently above (a text for a number, an extra key) shows here.
         changed = [key for key, value in selection.to_dict().items() if record.get(key, ...) != value]
         if changed or len(record) != len(selection.to_dict()):
             raise InputError(f"{changed or 'its keys'} are not as femcert writes them")
         return selection
-
-    def _check_comparison(self) -> None:
-        """A comparison belongs to the rule `Dominance`, with its probability, and speaks of a parameter like this."""
-        decides = self.rule.get("name") == "Dominance" and self.baseline is not None and self.learned is not None
-        if decides != (self.comparison is not None):
-            raise InputError("a comparison and the rule 'Dominance' go together")
-        if self.comparison is None:
-            return
-        zeta = self.rule.get("zeta")
-        if self.comparison.probability != (None if zeta is None else 1.0 - zeta):
-            raise InputError("the probability of the comparison is not that of the rule")
-        if self.comparison.truth.shape != self.parameter.shape:
-            raise InputError("the truth of the comparison is no parameter of this problem")
-
-    def _check_confidence(self) -> None:
-        """One that is there is that of the rule and of these certificates; files of femcert 0.1 before it have none."""
-        if self.confidence is None:
-            if any(part is not None and part.digest is not None for part in (self.baseline, self.learned)):
-                raise InputError("certificates from random points come with their confidence")
-            return
-        zeta = self.rule.get("zeta", self.confidence.zeta_base)
-        known = (None if self.baseline is None else zeta, None if self.learned is None else zeta)
-        found = (self.confidence.zeta_base, self.confidence.zeta_learn)
-        if self.comparison is not None or found != known:
-            raise InputError("the confidence is not that of the rule and of the certificates")
-
-    def _within_limit(self) -> bool:
-        if self.baseline is None or self.learned is None:
-            return False
-        if self.comparison is not None:
-            return self.comparison.accepts(self.tolerance)
-        return self.learned.radius.value <= self.baseline.radius.value + self.tolerance
 
 
 def _file_name(path: Any) -> Path:

@@ -416,6 +416,92 @@ def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
             fc.Selection.load(path)
 
 
+def rewritten(selection, path, change):
+    selection.save(path)
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    return path
+
+
+def other_zeta(record):
+    record["rule"]["zeta"] = 0.001
+    record["confidence"] = {"zeta_base": 0.001, "zeta_learn": 0.001, "zeta": 0.002}
+
+
+def smaller_radius(record):
+    # Consistent with the decision, the ratio and the total, not with the residuals.
+    record["baseline"]["radius"]["value"] /= 2.0
+    record["ratio"] *= 2.0
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "words"),
+    [
+        ("stochastic", lambda r: r["baseline"].update(digest="0" * 64), "digest"),
+        ("stochastic", lambda r: damage(r, ("parameter", 3), r["parameter"][3] + 1e-15), "digest"),
+        ("stochastic", lambda r: damage(r, ("state", 3), 2.0 * r["state"][3]), "digest"),
+        ("stochastic", other_zeta, "not probability 0.999"),
+        ("stochastic", lambda r: r["rule"].update(zeta=1.5), "zeta"),
+        ("rejected", smaller_radius, "its residuals give"),
+        ("rejected", lambda r: r["learned"].update(total=0.0), "its residuals sum to"),
+        ("rejected", lambda r: r["rule"]["weights"].update(optimality=0.0), "its residuals sum to"),
+        ("raised", lambda r: r.update(accepted=True), "contradicts"),
+        ("blind", lambda r: r.update(accepted=True), "contradicts"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_not_loaded(case, change, words, tmp_path):
+    with pytest.raises(fc.InputError, match=f"selection.json is damaged: .*{words}"):
+        fc.Selection.load(rewritten(CASES[case](), tmp_path / "selection.json", change))
+
+
+@pytest.mark.parametrize("learned", [fc.Tikhonov(weight=1e-9), lambda p, d: single(p, d)])
+def test_the_digest_of_an_accepted_candidate_is_compared(learned, tmp_path):
+    selection = selection_of(source(), learned=learned, rule=fc.StochasticRadius(points=40, zeta=0.1))
+    assert selection.accepted
+    path = rewritten(selection, tmp_path / "selection.json", lambda record: None)
+    assert fc.Selection.load(path).to_dict() == selection.to_dict()
+    rewritten(selection, path, lambda r: r["learned"].update(digest=r["baseline"]["digest"]))
+    with pytest.raises(fc.InputError, match="digest"):
+        fc.Selection.load(path)
+
+
+def test_the_digest_of_functions_covers_what_no_file_holds(tmp_path):
+    """Their residual is part of it, so it is not the digest of the fields; the file is read all the same."""
+    problem = source()
+    functions = fc.Candidate.from_functions(
+        problem,
+        parameter=lambda x: np.pi**2 * np.sin(np.pi * x[0]) / 30.0,
+        state=lambda x: np.sin(np.pi * x[0]) / 30.0,
+        residual=lambda x: 0.0 * x[0],
+        envelope=1e-6,
+    )
+    selection = selection_of(problem, learned=functions, rule=fc.StochasticRadius(points=40, zeta=0.1))
+    assert "of the functions" in selection.learned.residuals.pde.source
+    assert selection.learned.digest != functions.digest
+    selection.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").to_dict() == selection.to_dict()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_selection_remembers_what_it_was_made_from(case, tmp_path):
+    selection = CASES[case]()
+    made = selection.case
+    assert made.data.values.size == made.problem.observation_count
+    certificates = (selection.baseline, selection.learned)
+    for candidate, certificate in zip((made.baseline, made.learned), certificates, strict=True):
+        if candidate is not None and certificate is not None:
+            assert certificate.name == candidate.name
+            assert certificate.error(candidate.parameter) == 0.0
+    assert (made.learned is None) == (selection.learned is None)
+    chosen = made.learned if selection.accepted else made.baseline
+    np.testing.assert_array_equal(chosen.parameter, selection.parameter)
+    assert "case" not in selection.to_dict()
+    assert "case" not in repr(selection)
+    selection.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").case is None
+
+
 @pytest.mark.parametrize("path", [None, 5, b"x", ["a"], ".", ""])
 def test_paths_that_are_no_files(path):
     selection = CASES["rejected"]()

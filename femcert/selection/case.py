@@ -1,0 +1,29 @@
+"""What a selection was made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.data import Data
+
+
+@dataclass(frozen=True)
+class Case:
+    """The problem and the two candidates behind a selection: in memory only, for whoever draws or exports it.
+
+    Attributes
+    ----------
+    problem, data
+        As `no_harm` got them.
+    baseline
+        The baseline as it was certified.
+    learned
+        The learned candidate as it came and was certified; None where it was not usable.
+    """
+
+    problem: Problem
+    data: Data
+    baseline: Candidate
+    learned: Candidate | None = None
