@@ -13,7 +13,13 @@ from ..errors import InputError
 from .checks import Array, number, real_array
 from .mesh import region_elements
 
-Coefficient = float | NDArray[Any] | Callable[[Array], Any] | Mapping[str, float]
+Part = float | Callable[[Array], Any]
+Coefficient = Part | NDArray[Any] | Mapping[str, Part]
+
+
+def varies(value: Coefficient) -> bool:
+    """Whether a coefficient may vary within an element: a function, or a table with one."""
+    return any(callable(part) for part in (value.values() if isinstance(value, Mapping) else [value]))
 
 
 def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "any") -> Array:
@@ -28,7 +34,7 @@ def sampled_at(value: Coefficient, mesh: Any, x: Array, name: str, *, sign: str 
     ----------
     value
         A number, a function of ``x`` (scikit-fem coordinates, ``x[0]``, ``x[1]``), an array with one value per
-        element, or a mapping from subdomain names to numbers that covers the mesh.
+        element, or a mapping from subdomain names to numbers or functions that covers the mesh.
     x
         Coordinates, ``(dimension, elements, points)``.
     sign
@@ -36,11 +42,9 @@ def sampled_at(value: Coefficient, mesh: Any, x: Array, name: str, *, sign: str 
     """
     shape = x.shape[1:]
     if isinstance(value, Mapping):
-        value = _by_region(value, mesh, name)
-    if callable(value):
-        values = real_array(value(x), name)
-        if values.shape not in ((), shape):
-            raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {shape}")
+        values = _by_region(value, mesh, x, name)
+    elif callable(value):
+        values = function_values(value, x, name)
     else:
         values = real_array(value, name)
         if values.ndim == 1 and values.size == shape[0]:
@@ -62,14 +66,41 @@ def check_sign(values: Array, name: str, sign: str) -> None:
         raise InputError(f"{name} takes the value {least:.4g}; expected values of at least 0 everywhere")
 
 
-def _by_region(table: Mapping[str, float], mesh: Any, name: str) -> Array:
-    values = np.full(mesh.nelements, np.nan)
-    for region, value in table.items():
+def function_values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
+    """``function(x)``, finite and real: a number, or a value for each point."""
+    values = real_array(function(x), name)
+    if values.shape not in ((), x.shape[1:]):
+        raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {x.shape[1:]}")
+    return values
+
+
+def at_points(value: Coefficient, mesh: Any, x: Array, cells: NDArray[np.int64], name: str) -> Array:
+    """Values of a coefficient at points ``(dimension, points)``, each in the element `cells`."""
+    if callable(value):
+        return np.array(np.broadcast_to(function_values(value, x, name), x.shape[1:]))
+    if not varies(value):
+        return sampled_at(value, mesh, np.zeros((1, mesh.nelements, 1)), name)[cells, 0]
+    assert isinstance(value, Mapping)
+    values = np.full(len(cells), np.nan)
+    for region, part in value.items():
+        here = np.isin(cells, region_elements(mesh, region))
+        values[here] = _part_values(part, x[:, here], f"{name} on {region!r}")
+    return values
+
+
+def _part_values(part: Part, x: Array, name: str) -> Array | float:
+    return function_values(part, x, name) if callable(part) else number(part, name)
+
+
+def _by_region(table: Mapping[str, Part], mesh: Any, x: Array, name: str) -> Array:
+    values, given = np.zeros(x.shape[1:]), np.zeros(mesh.nelements, dtype=bool)
+    for region, part in table.items():
         elements = region_elements(mesh, region)
-        if not np.all(np.isnan(values[elements])):
+        if given[elements].any():
             raise InputError(f"{name}: subdomain {region!r} overlaps another one of the table")
-        values[elements] = number(value, f"{name} on {region!r}")
-    missing = int(np.isnan(values).sum())
+        values[elements] = _part_values(part, x[:, elements], f"{name} on {region!r}")
+        given[elements] = True
+    missing = int(np.count_nonzero(~given))
     if missing:
         raise InputError(f"{name} is not given on {missing} of {mesh.nelements} elements; expected all subdomains")
     return values

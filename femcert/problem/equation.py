@@ -14,7 +14,7 @@ from skfem import Basis
 
 from .boundary import BoundaryConditions
 from .checks import Array
-from .coefficients import Coefficient, check_sign, sampled_at
+from .coefficients import Coefficient, check_sign, sampled_at, varies
 from .sampling import Sampler
 
 
@@ -33,9 +33,14 @@ class Given:
     name: str
     sign: str = "any"
 
+    @property
+    def varies(self) -> bool:
+        """Whether the value may vary within an element."""
+        return varies(self.value)
+
     def at(self, sampler: Sampler) -> Array:
         """Values at the points; one column where the value is the same all over each element."""
-        x = sampler.x if callable(self.value) else np.zeros((1, sampler.mesh.nelements, 1))
+        x = sampler.x if self.varies else np.zeros((1, sampler.mesh.nelements, 1))
         return sampled_at(self.value, sampler.mesh, x, self.name, sign=self.sign)
 
 

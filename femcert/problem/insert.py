@@ -39,7 +39,9 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
         raise UncertifiedError("a continuous guarantee for PointSensors needs a line in one piece")
     fine, parents = _cut(mesh, problem.sensors.points[:, 0])
     essential, natural = problem.boundary.dirichlet, problem.boundary.natural
-    fine = fine.with_boundaries({part.name: _same_ends(mesh, fine, part) for part in (*essential, *natural)})
+    regions = {name: np.flatnonzero(np.isin(parents, cells)) for name, cells in (mesh.subdomains or {}).items()}
+    ends = {part.name: _same_ends(mesh, fine, part) for part in (*essential, *natural)}
+    fine = fine.with_subdomains(regions).with_boundaries(ends)
     state = Basis(fine, basis.elem, quadrature=(basis.X, basis.W))
     parameter = state if space.basis.elem is basis.elem else Basis(
         fine, space.basis.elem, quadrature=(space.basis.X, space.basis.W)
@@ -85,8 +87,8 @@ def _same_ends(mesh: Any, fine: Any, part: Part) -> NDArray[np.int64]:
 
 
 def _on_pieces(field: Given | Field, mesh: Any, parents: NDArray[np.int64]) -> Any:
-    """A coefficient on the pieces: a function is one already, and numbers go from the elements to their pieces."""
+    """A coefficient on the pieces: functions are one already, and numbers go from the elements to their pieces."""
     assert isinstance(field, Given)
-    if callable(field.value):
+    if field.varies:
         return field.value
     return np.broadcast_to(field.at(Sampler(mesh, 0))[:, 0], mesh.nelements)[parents]

@@ -72,7 +72,7 @@ class StateNorm:
     @cached_property
     def _sampler(self) -> Sampler:
         fields = [f for f in (self.diffusion, self.reaction) if f is not None]
-        plain = all(isinstance(f, Given) and not callable(f.value) for f in fields)
+        plain = all(isinstance(f, Given) and not f.varies for f in fields)
         order = 2 * (degree(self.basis) + self._bent)
         return Sampler(self.basis.mesh, order if plain and not self._bent else order + MOST_DEGREE + SPARE)
 

@@ -58,7 +58,7 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
     flat = np.zeros(mesh.nelements)
     if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
         return Shape(degree(field.basis), flat, flat)
-    if isinstance(field, Given) and not callable(field.value):
+    if isinstance(field, Given) and not field.varies:
         return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
     plain = Field(field.basis, field.dofs) if isinstance(field, Field) else field
     sampler = _samples(mesh)

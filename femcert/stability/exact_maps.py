@@ -177,7 +177,7 @@ def _all_essential(boundary: BoundaryConditions, mesh: Any) -> bool:
 
 def _diffusivity(problem: HeatInitial) -> Any:
     given = problem.equation(np.zeros(problem.basis.N)).conductivity
-    if not isinstance(given, Given) or callable(given.value):
+    if not isinstance(given, Given) or given.varies:
         return None
     values = given.at(Sampler(problem.basis.mesh, 0))
     return float(values.flat[0]) if np.ptp(values) == 0.0 else None

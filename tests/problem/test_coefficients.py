@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_helpers import unit_basis, unit_mesh
-from skfem import Basis, ElementTriP1
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
 
 from femcert.errors import InputError
-from femcert.problem.coefficients import at_quadrature, check_sign
+from femcert.problem.coefficients import at_points, at_quadrature, check_sign
 
 
 def halves(n=4):
@@ -34,6 +34,55 @@ def test_four_ways(west, east):
     assert np.all(at_quadrature(lambda x: west, basis, "a") == west)
 
 
+def test_a_table_of_functions():
+    basis = halves()
+    x = np.asarray(basis.global_coordinates())
+    table = {"west": lambda x: x[0] * x[1], "east": 3.0}
+    expected = np.where(x[0] < 0.5, x[0] * x[1], 3.0)
+    np.testing.assert_array_equal(at_quadrature(table, basis, "a"), expected)
+    cells, points = np.array([3, 17, 30]), x[:, [3, 17, 30], 1]
+    np.testing.assert_array_equal(at_points(table, basis.mesh, points, cells, "a"), expected[[3, 17, 30], 1])
+
+
+def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
+    import femcert as fc
+
+    basis = halves(8)
+    made = [
+        fc.EllipticSource(
+            basis,
+            parameters=fc.FullSpace(basis),
+            sensors=fc.RegionSensors(basis, ["west", "east"]),
+            conductivity=a,
+            reaction={"west": 0.5, "east": 1.0},
+        )
+        for a in (lambda x: 1.0 + x[0], {"west": lambda x: 1.0 + x[0], "east": lambda x: 1.0 + x[0]})
+    ]
+    bounds = [fc.dual_norm(p, fc.Candidate(p.solve(np.ones(basis.N)), np.ones(basis.N))) for p in made]
+    assert [bound.upper.value for bound in bounds] == [bounds[0].upper.value] * 2
+    assert [bound.upper.side for bound in bounds] == ["upper"] * 2
+
+
+def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
+    import femcert as fc
+
+    mesh = MeshLine(np.linspace(0.0, 1.0, 21)).with_subdomains({"a": lambda x: x[0] < 0.5, "b": lambda x: x[0] > 0.5})
+    basis = Basis(mesh, ElementLineP1())
+    constants = [
+        fc.stability(
+            fc.EllipticSource(
+                basis,
+                parameters=fc.RegionSpace(basis, ["a", "b"]),
+                sensors=fc.PointSensors(basis, [0.22, 0.51, 0.83]),
+                conductivity=a,
+            ),
+            guarantee="continuous",
+        ).constant.value
+        for a in (lambda x: 1.0 + x[0], {"a": lambda x: 1.0 + x[0], "b": lambda x: 1.0 + x[0]})
+    ]
+    assert constants[0] == pytest.approx(constants[1], rel=1e-12)
+
+
 def test_function_sees_quadrature_points():
     basis = unit_basis("distorted quad Q2", 3)
     x = np.asarray(basis.global_coordinates())
@@ -51,6 +100,7 @@ def test_function_sees_quadrature_points():
         ({"west": 1.0, "all": 1.0}, "any", "a: subdomain 'all' overlaps"),
         ({"west": 1.0, "est": 1.0}, "any", "region 'est' is not in the mesh.*did you mean"),
         ({"west": 1.0, "east": np.nan}, "any", "a on 'east' has 1 NaN"),
+        ({"west": 1.0, "east": lambda x: np.nan * x[0]}, "any", "a on 'east' has"),
         ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\); expected one number"),
         (np.ones((32, 3)), "any", r"a has shape \(32, 3\); expected a number or \(32,\), one per element"),
         (np.r_[np.ones(31), np.nan], "any", r"a has 1 NaN or infinite entries, the first at index \(31,\)"),
