@@ -12,10 +12,10 @@ from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, Functions, callable_of
 from ..problem.checks import Array, real_array
-from ..problem.coefficients import Coefficient, sampled_at
+from ..problem.coefficients import at_points
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import sampled
+from ..problem.lagrange import degree, sampled
 from ..problem.locate import interpolation_matrix
 from .sampling import element_envelopes
 
@@ -25,10 +25,11 @@ REPEATED = 1e-5
 
 
 class PointwiseResidual:
-    """``-div(a grad u) + c u - q`` of a candidate's functions u and q.
+    """``-div(a grad u) + c u - q_h`` of a candidate's function u and of the parameter q_h that is handed out.
 
-    By the product rule ``-a laplacian(u) - grad(a) . grad(u) + c u - q``. Where the rule moved the parameter into the
-    class, by the dof vector d, the residual is that of the pair ``(u, q - d)``.
+    The parameter is the finite-element function with the candidate's dof values, also where a rule moved it into the
+    class: what q does between the nodes is not handed out. By the product rule ``-a laplacian(u) - grad(a) . grad(u) +
+    c u - q_h``.
     """
 
     def __init__(self, problem: Problem, functions: Functions, values: Callable[[Array, Cells], Array], moved: Array):
@@ -37,10 +38,7 @@ class PointwiseResidual:
 
     def __call__(self, x: Array, cells: Cells) -> Array:
         """Values at points ``(dimension, points)`` in the given cells."""
-        r = self._values(x, cells)
-        if self._moved.any():
-            r = r + interpolation_matrix(self._problem.parameters.basis, x, cells) @ self._moved
-        return r
+        return self._values(x, cells)
 
     @property
     def even_envelope(self) -> bool:
@@ -60,6 +58,11 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
 
     That is where there are no functions, no derivatives of them, no sure envelope, a conductivity that jumps or whose
     gradient is not known, or a parameter of a nonlinear problem that was moved into the class.
+
+    Raises
+    ------
+    UncertifiedError
+        A residual was given that is not one of the parameter that is handed out, and cannot be made one.
     """
     functions = candidate.functions
     if functions is None or functions.envelope is None or functions.state is None:
@@ -74,7 +77,12 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
         if not np.abs(moved).max() <= REPEATED * np.abs(stored).max():
             return None
         moved = np.zeros_like(moved)
-    values = _given_residual(functions) if functions.residual is not None else _derived(problem, functions)
+    values = _given(problem, candidate, functions) or _derived(problem, candidate, functions)
+    if values is None and functions.residual is not None:
+        raise UncertifiedError(
+            f"the residual of {candidate.name!r} belongs to its parameter as a function, not to the interpolant that "
+            "is handed out; expected a state with gradient and laplacian"
+        )
     return None if values is None else PointwiseResidual(problem, functions, values, moved)
 
 
@@ -107,13 +115,27 @@ def _interpolant(basis: Any, function: Any, name: str) -> Array:
     return real_array(sampled(basis, callable_of(function), name), name)
 
 
-def _given_residual(functions: Functions) -> Callable[[Array, Cells], Array]:
-    return lambda x, cells: values_at(functions.residual, x, "residual")
+def _handed_out(problem: Problem, candidate: Candidate, x: Array, cells: Cells) -> Array:
+    """The parameter at points in the given cells."""
+    return np.asarray(interpolation_matrix(problem.parameters.basis, x, cells) @ candidate.parameter)
 
 
-def _derived(problem: Problem, functions: Functions) -> Callable[[Array, Cells], Array] | None:
-    """By the derivatives that state, conductivity and (for a coefficient) parameter offer; None if one is missing."""
-    u, q = functions.state, functions.parameter
+def _given(problem: Problem, candidate: Candidate, functions: Functions) -> Callable[[Array, Cells], Array] | None:
+    """``r + q - q_h`` for the given residual r of u and the function q; None without one, or for another equation."""
+    if functions.residual is None or not isinstance(problem, EllipticSource):
+        return None
+
+    def residual(x: Array, cells: Cells) -> Array:
+        between = values_at(callable_of(functions.parameter), x, "parameter")
+        between -= _handed_out(problem, candidate, x, cells)
+        return values_at(functions.residual, x, "residual") + between
+
+    return residual
+
+
+def _derived(problem: Problem, candidate: Candidate, functions: Functions) -> Callable[[Array, Cells], Array] | None:
+    """By the derivatives that state and conductivity offer; None if one is missing."""
+    u = functions.state
     if not callable(getattr(u, "laplacian", None)):
         return None
     if isinstance(problem, EllipticSource):
@@ -121,51 +143,57 @@ def _derived(problem: Problem, functions: Functions) -> Callable[[Array, Cells],
         varies = callable(a)
         # A table or values per element jump: there the residual is no function.
         if _has_gradients(a, u) if varies else not isinstance(a, Mapping) and np.ndim(a) == 0:
-            return _source_residual(problem, functions, a, problem._given[1].value)
-    if isinstance(problem, EllipticCoefficient) and _has_gradients(q, u):
-        return _coefficient_residual(problem, functions)
+            return _source_residual(problem, candidate, a, problem._given[1].value)
+    # A parameter that is constant on elements jumps, too.
+    if isinstance(problem, EllipticCoefficient) and _has_gradients(u) and degree(problem.parameters.basis) > 0:
+        return _coefficient_residual(problem, candidate)
     return None
 
 
-def _source_residual(problem: Problem, functions: Functions, a: Any, c: Any) -> Callable[[Array, Cells], Array]:
-    u, q = functions.state, functions.parameter
+def _source_residual(problem: Problem, candidate: Candidate, a: Any, c: Any) -> Callable[[Array, Cells], Array]:
+    u: Any = candidate.functions.state  # type: ignore[union-attr]
 
     def residual(x: Array, cells: Cells) -> Array:
         r = -values_at(a, x, "conductivity") * values_at(u.laplacian, x, "state.laplacian")
         if callable(a):
-            r -= _dot(a, u, x, "conductivity")
-        reaction = _coefficient(problem, c, x, cells, "reaction")
+            slope = values_at(a.gradient, x, "conductivity.gradient", vector=True)
+            r -= _dot(slope, u, x)
+        reaction = at_points(c, problem.basis.mesh, x, cells, "reaction")
         if reaction.any():
             r += reaction * values_at(callable_of(u), x, "state")
-        return r - values_at(callable_of(q), x, "parameter")
+        return r - _handed_out(problem, candidate, x, cells)
 
     return residual
 
 
-def _coefficient_residual(problem: EllipticCoefficient, functions: Functions) -> Callable[[Array, Cells], Array]:
-    u, q, f = functions.state, functions.parameter, problem._source.value
+def _coefficient_residual(problem: EllipticCoefficient, candidate: Candidate) -> Callable[[Array, Cells], Array]:
+    """``-div(a grad u) - f`` with ``a = exp(q_h)`` or q_h, which is continuous: its divergence is a function."""
+    u: Any = candidate.functions.state  # type: ignore[union-attr]
+    f, basis, q = problem._source.value, problem.parameters.basis, candidate.parameter
 
     def residual(x: Array, cells: Cells) -> Array:
-        value, bend = values_at(callable_of(q), x, "parameter"), values_at(u.laplacian, x, "state.laplacian")
-        slope = _dot(q, u, x, "parameter")
+        value, bend = _handed_out(problem, candidate, x, cells), values_at(u.laplacian, x, "state.laplacian")
+        slope = _dot(gradients(basis, q, x, cells), u, x)
         flow = np.exp(value) * (bend + slope) if problem.transform == "exp" else value * bend + slope
-        return np.asarray(-flow - _coefficient(problem, f, x, cells, "source"))
+        return np.asarray(-flow - at_points(f, problem.basis.mesh, x, cells, "source"))
 
     return residual
+
+
+def gradients(basis: Any, values: Array, x: Array, cells: Cells) -> Array:
+    """Gradients, ``(dimension, points)``, of the finite-element function with these dof values in the given cells."""
+    local = basis.mapping.invF(x[:, :, None], tind=cells)
+    total = np.zeros(x.shape)
+    for i, dofs in enumerate(basis.element_dofs):
+        shape = basis.elem.gbasis(basis.mapping, local, i, tind=cells)[0].grad
+        total += np.asarray(values)[dofs[cells]] * np.asarray(shape)[:, :, 0]
+    return total
 
 
 def _has_gradients(*functions: Any) -> bool:
     return all(callable(getattr(f, "gradient", None)) for f in functions)
 
 
-def _dot(a: Any, u: Any, x: Array, name: str) -> Array:
-    """``grad a . grad u``"""
-    left = values_at(a.gradient, x, f"{name}.gradient", vector=True)
+def _dot(left: Array, u: Any, x: Array) -> Array:
+    """``left . grad u``"""
     return np.asarray((left * values_at(u.gradient, x, "state.gradient", vector=True)).sum(axis=0))
-
-
-def _coefficient(problem: Problem, value: Coefficient, x: Array, cells: Cells, name: str) -> Array:
-    if callable(value):
-        return values_at(value, x, name)
-    mesh = problem.basis.mesh
-    return sampled_at(value, mesh, np.zeros((1, mesh.nelements, 1)), name)[cells, 0]

@@ -21,7 +21,7 @@ from .certificate import Certificate
 from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
 from .pointwise import REPEATED, PointwiseResidual, check_frozen, pointwise_residual
 from .rules import WeightedRule
-from .sampling import Plan, element_envelopes, envelope, uniform_points
+from .sampling import Plan, check_unseen, element_envelopes, envelope, uniform_points
 
 __all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
@@ -34,8 +34,11 @@ class StochasticRadius(WeightedRule):
 
     The strong residual of the frozen candidate is sampled at independent points, drawn here after the candidate is
     fixed. It is the L2 representative of the discrete residual, a finite-element function whose envelope is computed;
-    or, for a candidate made of functions that offer their derivatives (or their residual) and a sure envelope, the
-    residual of the functions themselves (`Candidate.from_functions`).
+    or, for a candidate made of functions that offer their derivatives (or their residual) and a sure envelope, that of
+    the state's own function with the parameter that is handed out, the interpolant (`Candidate.from_functions`).
+
+    With probability ``1 - zeta`` the sampled number is above the root mean square of that residual. Whether the radius
+    is a bound of the discrete problem is decided without it, as for every weighted rule: the certificate's side says.
 
     Parameters
     ----------
@@ -118,7 +121,8 @@ class StochasticRadius(WeightedRule):
         plan = self._plan(problem, candidate, values, exact)
         rng = np.random.default_rng([self.seed, int(_fingerprint(problem, candidate)[0], 16)])
         points, cells, columns = plan.draw(mesh, self.points, rng)
-        _check_unseen(candidate, points)
+        if candidate.training_points is not None:
+            check_unseen(mesh, candidate.training_points, points, candidate.name)
         if exact is None:
             sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
         else:
@@ -126,9 +130,10 @@ class StochasticRadius(WeightedRule):
         squares = plan.weight[cells, columns] * sampled**2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
+            came += "" if exact is None else " with the interpolated parameter"
             raise UncertifiedError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
         top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
-        what = "" if exact is None else " of the functions"
+        what = "" if exact is None else " of the functions u and q_h"
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
         source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}"
@@ -171,18 +176,3 @@ def _fingerprint(problem: Problem, candidate: Candidate) -> tuple[str, Array]:
     mesh = problem.basis.mesh
     values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
     return hashlib.sha256(candidate.digest.encode() + values.astype("<f8").tobytes()).hexdigest(), values
-
-
-def _check_unseen(candidate: Candidate, points: Array) -> None:
-    """Refuse points that the training used: a residual that was fitted there says nothing about other points."""
-    seen = candidate.training_points
-    if seen is None:
-        return
-    if len(seen) != len(points):
-        raise InputError(f"training_points has shape {seen.shape}; expected ({len(points)}, points)")
-    known = {point.tobytes() for point in np.ascontiguousarray(seen.T, dtype=float) + 0.0}
-    again = sum(point.tobytes() in known for point in np.ascontiguousarray(points.T) + 0.0)
-    if again:
-        raise UncertifiedError(
-            f"{again} of {points.shape[1]} random points are training points of {candidate.name!r}; use another seed"
-        )

@@ -21,26 +21,6 @@ from .lagrange import same_mesh, sampled
 _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 
 
-@dataclass(frozen=True)
-class Functions:
-    """The functions of x that a candidate was made of, for rules that look between the nodes.
-
-    Attributes
-    ----------
-    state, parameter
-        As given to `Candidate.from_functions`.
-    residual
-        A function of x: the strong residual of the pair, ``-div(a grad u) + c u - q`` for an elliptic source; or None.
-    envelope
-        A sure upper bound of ``|residual|``, a number or one for each element; or None.
-    """
-
-    state: Any
-    parameter: Any
-    residual: Any = None
-    envelope: float | Array | None = None
-
-
 class Candidate:
     """A pair (state, parameter) of dof vectors, read-only from here on.
 
@@ -148,14 +128,18 @@ class Candidate:
 
         A function is a number, a callable, or an object with a method ``value(x)``. With methods ``gradient(x)``,
         ``(dimension, points)``, and ``laplacian(x)``, as automatic differentiation gives them, and an `envelope`,
-        `StochasticRadius` samples the strong residual of the functions themselves instead of their interpolants.
+        `StochasticRadius` samples the strong residual of the state's own function instead of its interpolant; the
+        parameter q is the interpolant q_h there, too, since that is what is handed out.
 
         Parameters
         ----------
         residual
-            The strong residual as a function of x, for functions without derivatives; needs an `envelope`.
+            The strong residual of the functions u and q at x, for functions without derivatives; needs an `envelope`.
+            Of an elliptic source ``q - q_h`` is added to it; for other problems it is refused.
         envelope
-            A sure upper bound of ``|residual|`` on the domain: a number, or one for each element.
+            A sure upper bound, on the domain or for each element, of the absolute residual of the function u with the
+            interpolant q_h: one of u and q, plus one of ``|q - q_h|`` (on P1 elements of diameter h at most
+            ``h²/2 max |D²q|``).
         training_points
             Points that the training saw, ``(dimension, points)``.
         """
@@ -174,43 +158,77 @@ class Candidate:
         return cls(u, q, optimality, name, mesh=mesh, functions=functions, training_points=training_points)
 
     @classmethod
-    def from_file(cls, problem: Problem, path: str | Path, *, name: str | None = None) -> Candidate:
-        """Arrays ``parameter`` and, optionally, ``state``, ``optimality``, ``training_points`` from an ``.npz`` file.
+    def from_basis(
+        cls,
+        problem: Problem,
+        basis: Basis,
+        *,
+        parameter: Any,
+        state: Any = None,
+        parameter_basis: Basis | None = None,
+        tolerance: float | None = None,
+        optimality: float | None = None,
+        name: str = "learned",
+        training_points: Any = None,
+    ) -> Candidate:
+        """Dof values on another basis, of another mesh perhaps, interpolated at the problem's dofs.
 
-        Without a ``state`` the problem's own solver computes it. No pickled object is ever loaded.
+        The same mesh and element, or the same nodes in another order, give the values themselves. What interpolation
+        did else is in `interpolation`. Without a `state` the problem's own solver computes it.
+
+        Parameters
+        ----------
+        basis
+            P1, P2, Q1 or Q2 on lines, triangles or quadrilaterals, of the same domain.
+        parameter, state
+            Dof values on `basis`; a heat state has a column for each time.
+        parameter_basis
+            The basis of the parameter, where it is another one: piecewise constants, say. These can only become
+            piecewise constants, by their values at the centres of the problem's cells.
+        tolerance
+            How far outside of the other mesh a dof of the problem may lie; it then gets the value at the nearest point
+            of the boundary. Default: a quarter of the diameter of the nearest cell, as for a circle made of edges.
+
+        Raises
+        ------
+        InputError
+            A dof lies farther outside, or the values do not fit the basis.
         """
-        path = _npz_path(path)
-        _of_problem(problem)
-        try:
-            # np.load would leave a damaged file open.
-            with path.open("rb") as file:
-                archive = np.load(file, allow_pickle=False)
-                if not isinstance(archive, np.lib.npyio.NpzFile):
-                    raise ValueError("it holds a single array")
-                arrays = {key: archive[key] for key in archive.files}
-        except _READ_ERRORS as error:
-            raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
-        if "parameter" not in arrays:
-            raise InputError(f"{path} holds {sorted(arrays)}; expected an array 'parameter'")
-        q = problem.check_parameter(arrays["parameter"])
-        u = arrays["state"] if "state" in arrays else _state_of(problem, q)
-        optimality = number(arrays["optimality"], "optimality") if "optimality" in arrays else None
-        seen = arrays.get("training_points")
-        return cls(u, q, optimality, name or path.stem, mesh=problem.basis.mesh, training_points=seen)
+        source = Source(check_basis_of(basis), parameter_basis, _words(basis), tolerance)
+        return cls._from_source(problem, source, parameter, state, optimality, name, training_points)
 
-    def save(self, path: str | Path) -> None:
-        """Write an ``.npz`` file that `from_file` reads."""
-        path = _npz_path(path)
-        arrays: dict[str, Any] = {"parameter": self._parameter}
-        if self._state is not None:
-            arrays["state"] = self._state
-        if self._optimality is not None:
-            arrays["optimality"] = np.array(self._optimality)
-        if self._training_points is not None:
-            arrays["training_points"] = self._training_points
-        np.savez_compressed(path, **arrays)
+    @classmethod
+    def from_points(
+        cls,
+        problem: Problem,
+        points: Any,
+        *,
+        parameter: Any,
+        state: Any = None,
+        tolerance: float | None = None,
+        optimality: float | None = None,
+        name: str = "learned",
+        training_points: Any = None,
+    ) -> Candidate:
+        """Values at scattered points ``(points, dimension)``, interpolated linearly at the problem's dofs.
 
+        Points that are the problem's nodes, in any order, give the values themselves. What interpolation did else is
+        in `interpolation`. It works on the convex hull of the points, whatever the domain. Without a `state` the
+        problem's own solver computes it.
 
+        Parameters
+        ----------
+        parameter, state
+            A value for each point; a heat state has a column for each time.
+        tolerance
+            How far outside of the hull a dof of the problem may lie; it then gets the value at the nearest point of
+            the hull. Default: the median distance between neighbouring points.
+
+        Raises
+        ------
+        InputError
+            A dof lies farther outside, the points lie on a line, or the values do not fit them.
+        """
 def plain_copy(candidate: Candidate) -> Candidate:
     """A `Candidate` with the values that this one (perhaps of a subclass) shows now, and will show for good."""
     return Candidate(
@@ -222,11 +240,6 @@ def plain_copy(candidate: Candidate) -> Candidate:
         functions=candidate.functions,
         training_points=candidate.training_points,
     )
-
-
-def callable_of(function: Any) -> Any:
-    """`function` itself, or its method ``value`` where it cannot be called."""
-    return function if callable(function) else getattr(function, "value", function)
 
 
 def check_candidate(problem: Problem, candidate: Any) -> Candidate:
@@ -266,16 +279,6 @@ def _points(points: Any) -> Array:
     if array.ndim not in (1, 2):
         raise InputError(f"training_points has shape {array.shape}; expected (dimension, points)")
     return frozen(np.atleast_2d(array))
-
-
-def _envelope(problem: Problem, envelope: Any) -> Any:
-    if envelope is None or np.ndim(envelope) == 0:
-        return None if envelope is None else number(envelope, "envelope", least=0.0)
-    values, elements = real_array(envelope, "envelope"), problem.basis.mesh.nelements
-    if values.shape != (elements,) or values.min() < 0.0:
-        came = f"shape {values.shape} and the least value {values.min():g}"
-        raise InputError(f"envelope has {came}; expected a number or ({elements},), one per element, not below 0")
-    return frozen(values)
 
 
 def _float(optimality: Any) -> float:

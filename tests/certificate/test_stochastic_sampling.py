@@ -17,7 +17,7 @@ from skfem import (
 )  # fmt: skip
 
 import femcert as fc
-from femcert.certificate.sampling import Plan, element_envelopes, uniform_points
+from femcert.certificate.sampling import Plan, check_unseen, element_envelopes, uniform_points
 from femcert.residual.strong import strong_field
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
@@ -261,6 +261,42 @@ def test_training_points_that_reappear_are_refused(tmp_path):
     fc.certify(problem, data, trained_at(points), fc.StochasticRadius(points=50, seed=4))
     with pytest.raises(fc.InputError, match=r"training_points has shape \(1, 50\); expected \(2, points\)"):
         fc.certify(problem, data, trained_at(points[0]), rule)
+
+
+@pytest.mark.parametrize("name", ["tri P1", "line P1"])
+def test_training_points_in_single_precision_are_recognized(name):
+    problem = source(name)
+    candidate, data = spiked(problem), fc.Data(np.zeros(6), 0.1)
+    rule = fc.StochasticRadius(points=50, seed=3)
+    points, _ = uniform_points(problem.basis.mesh, 50, np.random.default_rng([3, int(candidate.digest, 16)]))
+    for count in (50, 1):
+        seen = points[:, :count].astype(np.float32)
+        trained = fc.Candidate(candidate.state, candidate.parameter, training_points=seen)
+        with pytest.raises(fc.UncertifiedError, match=f"{count} of 50 random points are training points"):
+            fc.certify(problem, data, trained, rule)
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (100.0, 1.0), (0.0, 1e-3)])
+def test_single_precision_is_that_of_the_coordinates(shift, scale):
+    """Far from zero floats are coarse, on small meshes fine."""
+    mesh = MeshTri().refined(2).scaled(scale).translated((shift, shift))
+    points, _ = uniform_points(mesh, 100, np.random.default_rng(0))
+    with pytest.raises(fc.UncertifiedError, match="100 of 100"):
+        check_unseen(mesh, points.astype(np.float32).astype(float), points, "learned")
+    others, _ = uniform_points(mesh, 100, np.random.default_rng(1))
+    check_unseen(mesh, others, points, "learned")
+
+
+def test_chance_is_no_training_point():
+    """100,000 points on a line lie within single precision of some of 10,000 others; equal ones are recognized yet."""
+    mesh = MeshLine(np.linspace(0.0, 1.0, 11))
+    points, _ = uniform_points(mesh, 10_000, np.random.default_rng(0))
+    seen, _ = uniform_points(mesh, 100_000, np.random.default_rng(1))
+    check_unseen(mesh, seen, points, "learned")
+    with pytest.raises(fc.UncertifiedError, match="random points are training points"):
+        check_unseen(mesh, np.column_stack([seen, points[:, 0]]), points, "learned")
+    with pytest.raises(fc.UncertifiedError, match="random points are training points"):
+        check_unseen(mesh, np.column_stack([seen, points[:, :1000].astype(np.float32)]), points, "learned")
 
 
 def test_training_points_survive_the_move_into_the_class_and_the_selector():
