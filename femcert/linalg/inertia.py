@@ -170,20 +170,28 @@ def count_negative(matrix: Any, weights: Array, *, name: str = "matrix") -> tupl
     if not np.array_equal(lu.perm_r, lu.perm_c):
         raise SolveError(f"the {name} met a zero pivot, so that its pivots do not count eigenvalues")
     # From here on in the order of elimination: P A P' = L U.
-    L, U = lu.L.tocsr(), lu.U.tocsr()
+    L, U = lu.L, lu.U
     pivots = U.diagonal()
     if not np.all(np.isfinite(pivots) & (pivots != 0.0)):
         raise SolveError(f"the {name} has a zero or infinite pivot")
-    gamma = (np.diff(L.indptr) + 8.0) * np.finfo(float).eps
-    absolute_L, absolute_U = abs(L), abs(U)
+    gamma = (np.bincount(L.indices, minlength=len(pivots)) + 8.0) * np.finfo(float).eps
+    absolute_L, absolute_U = _absolute(L), _absolute(U)
     order = np.argsort(lu.perm_r)
     # One product shows factors of another matrix; the allowance is for the product as well.
     x = np.random.default_rng(0).standard_normal(len(pivots))
     missed = np.abs((A @ x[lu.perm_r])[order] - L @ (U @ x))
-    allowed = (gamma + np.finfo(float).eps * np.diff(U.indptr).max()) * (absolute_L @ (absolute_U @ np.abs(x)))
+    longest = np.bincount(U.indices).max()
+    allowed = (gamma + np.finfo(float).eps * longest) * (absolute_L @ (absolute_U @ np.abs(x)))
     if not np.all(missed <= 2.0 * allowed):
         raise SolveError(f"the factorization of the {name} is not accurate")
     ones = np.ones(len(pivots))
-    asymmetry = abs(U - diags(pivots) @ L.T)
-    error = gamma * (absolute_L @ (absolute_U @ ones)) + absolute_L @ (asymmetry @ ones)
+    size = gamma * (absolute_L @ (absolute_U @ ones))
+    del absolute_U
+    asymmetry = _absolute(U - (L @ diags(pivots)).T)
+    error = size + absolute_L @ (asymmetry @ ones)
     return int(np.count_nonzero(pivots < 0.0)), float(np.max(error / weights[order]))
+
+
+def _absolute(matrix: Any) -> Any:
+    """Absolute values of the entries, with the same arrays of indices."""
+    return type(matrix)((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)

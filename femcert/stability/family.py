@@ -170,13 +170,14 @@ class Family:
         self._singular, self._combine = singular[kept], combine[kept].T
         self.balance = float(singular[0] ** 2)
         # What Q leaves of the lifted combinations is not orthogonal to W.
-        rest = Z @ self._combine
-        for _ in range(2):
-            rest = rest - Q @ (Q.T @ (self._L @ rest))
-        self._missed += float(np.sqrt(max(np.sum(rest * (self._L @ rest)), 0.0)))
-        for rows in _batches(len(Q), ROWS):
-            Q[rows, : int(kept.sum())] = Q[rows] @ vectors[:, kept]
-        self._lifted = Q[:, : int(kept.sum())]
+        left = 0.0
+        for columns in _batches(self._combine.shape[1]):
+            rest = Z @ self._combine[:, columns]
+            for _ in range(2):
+                rest -= Q @ (Q.T @ (self._L @ rest))
+            left += max(float(np.sum(rest * (self._L @ rest))), 0.0)
+        self._missed += float(np.sqrt(left))
+        self._lifted = _rotated(Q, vectors[:, kept])
 
     def _orthonormal(self, Z: Array) -> Array:
         """A basis of the span of Z, orthonormal in L: first the strong directions, then what they leave."""
@@ -190,19 +191,23 @@ class Family:
         if kept.all():
             return strong
         floor = (CLEAR * max(self._missed / largest, float(np.finfo(float).eps))) ** 2
-        weak, _ = self._complement(strong, Z @ vectors[:, ~kept] / largest, floor)
+        weak, _ = self._complement(strong, Z @ (vectors[:, ~kept] / largest), floor)
         return np.hstack([strong, weak])
 
     def _complement(self, U: Array, V: Array, floor: float) -> tuple[Array, float]:
-        """An orthonormal basis of V beyond U, and the squares of the lengths that were left out, up to `floor` each."""
+        """An orthonormal basis of V beyond U, in the memory of V, and the squares of the lengths that were left out.
+
+        Those are at most `floor` each.
+        """
         X, missed = V, 0.0
         for _ in range(3):
-            X = X - U @ (U.T @ (self._L @ X))
-            squares, vectors = np.linalg.eigh(X.T @ (self._L @ X))
+            for columns in _batches(X.shape[1]):
+                X[:, columns] -= U @ (U.T @ (self._L @ X[:, columns]))
+            squares, vectors = np.linalg.eigh(_in_basis(self._L, X))
             kept = squares > floor
             kept[: max(U.shape[1] + len(kept) - len(U), 0)] = False
             missed += float(np.sum(np.maximum(squares[~kept], 0.0))) + floor * int(np.sum(~kept))
-            X = X @ (vectors[:, kept] / np.sqrt(squares[kept]))
+            X = _rotated(X, vectors[:, kept] / np.sqrt(squares[kept]))
         return X, missed
 
     def least(self, kappa: float) -> tuple[float, Array]:
@@ -229,6 +234,17 @@ def _batches(count: int, size: int = BATCH) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
 
 
+def _rotated(X: Array, weights: Array) -> Array:
+    """``X @ weights`` in the memory of X."""
+    count = weights.shape[1]
+    for rows in _batches(len(X), ROWS):
+        X[rows, :count] = X[rows] @ weights
+    return X[:, :count]
+
+
 def _in_basis(matrix: Any, U: Array) -> Array:
     """``U' A U`` without another array of this size."""
-    return np.hstack([U.T @ (matrix @ U[:, columns]) for columns in _batches(U.shape[1])])
+    result = np.empty((U.shape[1], U.shape[1]))
+    for columns in _batches(U.shape[1]):
+        result[:, columns] = U.T @ (matrix @ U[:, columns])
+    return result
