@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
+from skfem import Basis
 
 from ..errors import InputError
 from .base import Problem
-from .checks import Array, frozen, number, real_array
+from .candidate_files import read_fields, write_archive
+from .candidate_functions import Functions, callable_of, checked_envelope, sampled_state
+from .candidate_values import stored, stored_number, stored_points
+from .checks import Array, number
 from .lagrange import same_mesh, sampled
-
-# What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
-_READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+from .transfer import on_dofs
+from .transfer_points import PointCloud
+from .transfer_record import Interpolation
 
 
 class Candidate:
@@ -40,6 +40,8 @@ class Candidate:
         The functions it was made of, if any.
     training_points
         Points ``(dimension, points)`` that its training saw, if any: a rule that samples refuses to meet them again.
+    interpolation
+        How far it is from the values that it was interpolated from, if it was.
     """
 
     def __init__(
@@ -52,14 +54,16 @@ class Candidate:
         mesh: Any = None,
         functions: Functions | None = None,
         training_points: Any = None,
+        interpolation: Interpolation | None = None,
     ) -> None:
-        self._state = None if state is None else _stored(state, "state")
-        self._parameter = _stored(parameter, "parameter")
-        self._optimality = None if optimality is None else _float(optimality)
+        self._state = None if state is None else stored(state, "state")
+        self._parameter = stored(parameter, "parameter")
+        self._optimality = None if optimality is None else stored_number(optimality)
         self.name = str(name)
         self._mesh = mesh
         self._functions = functions
-        self._training_points = None if training_points is None else _points(training_points)
+        self._training_points = None if training_points is None else stored_points(training_points)
+        self._interpolation = interpolation
 
     @property
     def state(self) -> Array | None:
@@ -87,6 +91,11 @@ class Candidate:
         return self._training_points
 
     @property
+    def interpolation(self) -> Interpolation | None:
+        """How far it is from the values that it was interpolated from; None if nothing was interpolated."""
+        return self._interpolation
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the dof values of state and parameter, in double precision where they are real."""
         total = hashlib.sha256()
@@ -98,7 +107,8 @@ class Candidate:
 
     def __repr__(self) -> str:
         size = "no state" if self._state is None else f"state {self._state.shape}"
-        return f"Candidate({self.name!r}, {size}, parameter {self._parameter.shape})"
+        made = "" if self._interpolation is None else f", {self._interpolation}"
+        return f"Candidate({self.name!r}, {size}, parameter {self._parameter.shape}{made})"
 
     @classmethod
     def from_coefficients(
@@ -146,14 +156,8 @@ class Candidate:
         q = sampled(_of_problem(problem).parameters.basis, callable_of(parameter), "parameter")
         if residual is not None and (not callable(residual) or state is None or envelope is None):
             raise InputError("residual needs a callable, the state it belongs to, and envelope=, a bound that is sure")
-        if state is None:
-            u = _state_of(problem, q)
-        elif isinstance(state, (list, tuple)):
-            parts = [sampled(problem.basis, callable_of(f), f"state[{i}]") for i, f in enumerate(state)]
-            u = np.column_stack(parts) if len(parts) != 1 else parts[0]
-        else:
-            u = sampled(problem.basis, callable_of(state), "state")
-        functions = Functions(state, parameter, residual, _envelope(problem, envelope))
+        u = _state_of(problem, q) if state is None else sampled_state(problem, state)
+        functions = Functions(state, parameter, residual, checked_envelope(problem, envelope))
         mesh = problem.basis.mesh
         return cls(u, q, optimality, name, mesh=mesh, functions=functions, training_points=training_points)
 
@@ -173,29 +177,25 @@ class Candidate:
     ) -> Candidate:
         """Dof values on another basis, of another mesh perhaps, interpolated at the problem's dofs.
 
-        The same mesh and element, or the same nodes in another order, give the values themselves. What interpolation
-        did else is in `interpolation`. Without a `state` the problem's own solver computes it.
+        The same nodes, in any order, give the values themselves; what interpolation did else is in `interpolation`.
+        Without a `state` the problem's own solver computes it.
 
         Parameters
         ----------
         basis
-            P1, P2, Q1 or Q2 on lines, triangles or quadrilaterals, of the same domain.
+            P1, P2, Q1 or Q2 on a mesh of the same domain.
         parameter, state
-            Dof values on `basis`; a heat state has a column for each time.
+            Dof values; a heat state has a column for each time.
         parameter_basis
-            The basis of the parameter, where it is another one: piecewise constants, say. These can only become
-            piecewise constants, by their values at the centres of the problem's cells.
+            Where it is not `basis`: piecewise constants, say, which a piecewise constant parameter of the problem
+            samples at the centres of its cells.
         tolerance
             How far outside of the other mesh a dof of the problem may lie; it then gets the value at the nearest point
-            of the boundary. Default: a quarter of the diameter of the nearest cell, as for a circle made of edges.
-
-        Raises
-        ------
-        InputError
-            A dof lies farther outside, or the values do not fit the basis.
+            of the boundary. Default: a quarter of the diameter of the nearest cell, enough for edges of a circle.
         """
-        source = Source(check_basis_of(basis), parameter_basis, _words(basis), tolerance)
-        return cls._from_source(problem, source, parameter, state, optimality, name, training_points)
+        homes = (basis, basis if parameter_basis is None else parameter_basis)
+        fields = on_dofs(_of_problem(problem), homes, parameter, state, tolerance=tolerance)
+        return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
 
     @classmethod
     def from_points(
@@ -212,7 +212,7 @@ class Candidate:
     ) -> Candidate:
         """Values at scattered points ``(points, dimension)``, interpolated linearly at the problem's dofs.
 
-        Points that are the problem's nodes, in any order, give the values themselves. What interpolation did else is
+        Points that are the problem's nodes, in any order, give the values themselves; what interpolation did else is
         in `interpolation`. It works on the convex hull of the points, whatever the domain. Without a `state` the
         problem's own solver computes it.
 
@@ -222,13 +222,84 @@ class Candidate:
             A value for each point; a heat state has a column for each time.
         tolerance
             How far outside of the hull a dof of the problem may lie; it then gets the value at the nearest point of
-            the hull. Default: the median distance between neighbouring points.
+            the hull. Default: the median distance of a point to its nearest neighbour.
+        """
+        cloud = PointCloud(points, _of_problem(problem).basis.mesh.dim())
+        q = cloud.nodal(parameter, "parameter")
+        u = None if state is None else cloud.nodal(state, "state")
+        reach = cloud.spacing if tolerance is None else tolerance
+        fields = on_dofs(problem, (cloud.basis, cloud.basis), q, u, tolerance=reach, words=cloud.words)
+        return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
+
+    @classmethod
+    def from_file(
+        cls,
+        problem: Problem,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        parameter: str = "parameter",
+        state: str | None = None,
+        tolerance: float | None = None,
+    ) -> Candidate:
+        """Fields from a file; its ending says of which kind it is.
+
+        ``.npz``
+            Arrays on the problem's dofs, as `save` writes them; or, with an array ``points``, values at scattered
+            points. Also ``optimality`` and ``training_points``. No pickled object is ever loaded.
+        ``.csv``
+            A header, then a row per point: ``x``, ``y`` (or ParaView's ``Points:0``, ``Points:1``) and the fields.
+        ``.vtu``, ``.xdmf``, ``.msh`` and what else meshio reads
+            Point data on the problem's mesh or another one, with linear or straight quadratic cells; cell data where
+            the problem's parameter is piecewise constant.
+
+        Values that are not on the problem's dofs are interpolated: see `from_basis` and `from_points`.
+
+        Parameters
+        ----------
+        parameter, state
+            Names of the fields. A heat state is the fields ``state_0``, ``state_1`` and so on, one for each time.
+            Without a state the problem's own solver computes it.
+        tolerance
+            See `from_basis` and `from_points`.
 
         Raises
         ------
         InputError
-            A dof lies farther outside, the points lie on a line, or the values do not fit them.
+            The file is missing, damaged or foreign, has no such field, or does not fit the problem.
         """
+        found = read_fields(path, _of_problem(problem), parameter=parameter, state=state)
+        more: dict[str, Any] = {"optimality": found.optimality, "training_points": found.training_points}
+        more["name"] = Path(path).stem if name is None else name
+        fields = {"parameter": found.parameter, "state": found.state}
+        if found.points is not None:
+            return cls.from_points(problem, found.points, tolerance=tolerance, **fields, **more)
+        if found.basis is not None:
+            home = found.parameter_basis
+            return cls.from_basis(problem, found.basis, parameter_basis=home, tolerance=tolerance, **fields, **more)
+        return cls._of_fields(problem, found.parameter, found.state, found.interpolation, **more)
+
+    @classmethod
+    def _of_fields(
+        cls, problem: Problem, parameter: Any, state: Any, interpolation: Interpolation | None, **more: Any
+    ) -> Candidate:
+        """Dof values that came from elsewhere; without a state, the one that the problem's solver gives."""
+        q = problem.check_parameter(parameter)
+        u = _state_of(problem, q) if state is None else problem.check_state(state)
+        return cls(u, q, mesh=problem.basis.mesh, interpolation=interpolation, **more)
+
+    def save(self, path: str | Path) -> None:
+        """Write an ``.npz`` file that `from_file` reads."""
+        write_archive(
+            path,
+            parameter=self._parameter,
+            state=self._state,
+            optimality=self._optimality,
+            training_points=self._training_points,
+            interpolation=self._interpolation,
+        )
+
+
 def plain_copy(candidate: Candidate) -> Candidate:
     """A `Candidate` with the values that this one (perhaps of a subclass) shows now, and will show for good."""
     return Candidate(
@@ -239,6 +310,7 @@ def plain_copy(candidate: Candidate) -> Candidate:
         mesh=candidate._mesh,
         functions=candidate.functions,
         training_points=candidate.training_points,
+        interpolation=candidate.interpolation,
     )
 
 
@@ -264,38 +336,5 @@ def _of_problem(problem: Any) -> Problem:
     return problem
 
 
-def _npz_path(path: Any) -> Path:
-    if not isinstance(path, (str, Path)) or Path(path).suffix != ".npz":
-        raise InputError(f"path is {path!r}; expected a file name that ends in .npz")
-    return Path(path)
-
-
 def _state_of(problem: Problem, parameter: Array) -> Array | None:
     return problem.solve(parameter) if problem.has_state else None
-
-
-def _points(points: Any) -> Array:
-    array = real_array(points, "training_points")
-    if array.ndim not in (1, 2):
-        raise InputError(f"training_points has shape {array.shape}; expected (dimension, points)")
-    return frozen(np.atleast_2d(array))
-
-
-def _float(optimality: Any) -> float:
-    value = _stored(optimality, "optimality")
-    if value.ndim or np.iscomplexobj(value):
-        raise InputError(f"optimality is {optimality!r}; expected a number")
-    return float(value)
-
-
-def _stored(values: Any, name: str) -> NDArray[Any]:
-    # NaN, complex or misshapen values are refused by the problem that judges the candidate, so that `no_harm`
-    # can record them as its reason; here only what is no array of numbers at all.
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from None
-    if array.dtype.kind not in "iufc" or np.ma.is_masked(values):
-        came = "masked entries" if np.ma.is_masked(values) else f"type {array.dtype}"
-        raise InputError(f"{name} has {came}; expected numbers")
-    return frozen(array)

@@ -69,9 +69,14 @@ def load_mesh(path: str | Path) -> Mesh:
         higher order or in three dimensions, zero-area, folded or overlapping cells, coordinates that are not
         finite or not in the plane, or a named boundary with edges of no cell.
     """
+    with about(path):
+        return checked_mesh(read_raw(path))
+
+
+def checked_mesh(raw: meshio.Mesh) -> Mesh:
+    """The mesh that `load_mesh` returns, from what meshio read; its nodes are those used, in the order of `raw`."""
     # Absurd coordinates may overflow here; the checks are written so that inf and NaN fail them.
-    with _about(path), np.errstate(over="ignore", invalid="ignore"):
-        raw = _read(path)
+    with np.errstate(over="ignore", invalid="ignore"):
         kind = _cell_kind(raw)
         points, cells, new_number = _used_nodes(raw, kind)
         # from_meshio decodes what mesh.save wrote. The other names are our job: it mixes up the tags of
@@ -126,15 +131,15 @@ def _named(sets: dict[str, Any] | None, name: str, what: str) -> Indices:
 
 
 @contextlib.contextmanager
-def _about(path: str | Path) -> Iterator[None]:
+def about(path: Any, what: str = "mesh") -> Iterator[None]:
     """Put the name of the file in front of what is wrong with it."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"mesh file '{path}': {error}") from None
+        raise InputError(f"{what} file '{path}': {error}") from None
 
 
-def _read(path: str | Path) -> meshio.Mesh:
+def read_raw(path: Any) -> meshio.Mesh:
     """What meshio makes of the file, silently; where it only complains of an early end, refuse."""
     if not isinstance(path, (str, Path)):
         raise InputError(f"expected a path, got {type(path).__name__}")

@@ -115,8 +115,9 @@ def test_files(problem, tmp_path):
 def test_bad_files(tmp_path):
     problem = source_problem()
     q = np.zeros(problem.basis.N)
-    with pytest.raises(fc.InputError, match=r"net\.csv.*expected a file name that ends in \.npz"):
-        fc.Candidate.from_file(problem, tmp_path / "net.csv")
+    for path in (3, None):
+        with pytest.raises(fc.InputError, match=rf"path is {path}; expected the name of a file"):
+            fc.Candidate.from_file(problem, path)
     with pytest.raises(fc.InputError, match=r"\.txt.*expected a file name that ends in \.npz"):
         fc.Candidate(q, q).save(tmp_path / "net.txt")
     with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
@@ -128,7 +129,7 @@ def test_bad_files(tmp_path):
         with pytest.raises(fc.InputError, match=message):
             fc.Candidate.from_file(problem, path)
 
-    refused(r"holds \['state'\]; expected an array 'parameter'", state=q)
+    refused("it has 'state'; expected one called 'parameter'", state=q)
     refused(r"parameter has shape \(3,\); expected \(25,\)", parameter=q[:3])
     refused("parameter has 25 NaN", parameter=q * np.nan)
     refused("optimality has 1 NaN", parameter=q, optimality=np.nan)

@@ -1,0 +1,176 @@
+"""Reads the fields of a candidate from a file: NPZ, CSV, or anything with a mesh that meshio reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from skfem import Basis
+
+from ..errors import InputError
+from .candidate_meshes import MeshFields
+from .checks import Array, number, real_array
+from .lagrange import degree
+from .mesh import about, read_raw
+from .transfer_record import Interpolation
+
+# What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
+_READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+# How coordinates are called, by us and by ParaView.
+_AXES = (("x", "Points:0", "Points_0"), ("y", "Points:1", "Points_1"))
+
+
+@dataclass(frozen=True)
+class FileFields:
+    """What a file says of a candidate.
+
+    Attributes
+    ----------
+    parameter, state
+        Values: on the dofs of `parameter_basis` and `basis` where the file has a mesh, at `points` where it has these,
+        else on the problem's own dofs.
+    """
+
+    parameter: Any
+    state: Any = None
+    basis: Basis | None = None
+    parameter_basis: Basis | None = None
+    points: Array | None = None
+    optimality: float | None = None
+    training_points: Any = None
+    interpolation: Interpolation | None = None
+
+
+def read_fields(path: Any, problem: Any, *, parameter: str, state: str | None) -> FileFields:
+    """The fields called `parameter` and `state` in a file; see `Candidate.from_file`.
+
+    Raises
+    ------
+    InputError
+        The file is missing, damaged, of an unknown format, or has no such field.
+    """
+    if not isinstance(path, (str, Path)):
+        raise InputError(f"path is {path!r}; expected the name of a file")
+    path = Path(path)
+    with about(path, "candidate"):
+        if path.suffix == ".npz":
+            return _from_archive(path, parameter, state)
+        if path.suffix == ".csv":
+            return _from_table(path, problem.basis.mesh.dim(), parameter, state)
+        fields = MeshFields(read_raw(path))
+        basis, u = None, None
+        names = _state_names(fields.names, state)
+        if names:
+            basis, u = fields.columns(names, cellwise=False)
+        cellwise = degree(problem.parameters.basis) == 0
+        home, q = fields.columns([_required(fields.names, parameter)], cellwise=cellwise)
+        return FileFields(q, u, home if basis is None else basis, home)
+
+
+def _required(names: Iterable[str], wanted: str) -> str:
+    names = sorted(names)
+    if wanted not in names:
+        raise InputError(f"it has {', '.join(map(repr, names)) or 'no fields'}; expected one called {wanted!r}")
+    return wanted
+
+
+def _state_names(names: Iterable[str], state: str | None) -> list[str]:
+    """The field `state`, or ``state_0``, ``state_1`` and so on, or none if nobody asked for it."""
+    names, base = set(names), "state" if state is None else state
+    if base in names:
+        return [base]
+    numbers = sorted(int(found[1]) for name in names if (found := re.fullmatch(re.escape(base) + r"_(\d{1,9})", name)))
+    if not numbers:
+        return [] if state is None else [_required(names, base)]
+    if numbers != list(range(len(numbers))):
+        raise InputError(f"its fields {base}_... have the numbers {numbers}; expected 0, 1, 2 and so on, one per time")
+    return [f"{base}_{i}" for i in numbers]
+
+
+def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
+    """The named arrays, side by side if there are several."""
+    return get(names[0]) if len(names) == 1 else np.column_stack([get(name) for name in names])
+
+
+def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
+    try:
+        # np.load would leave a damaged file open.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array")
+            arrays = {key: archive[key] for key in archive.files}
+    except _READ_ERRORS as error:
+        raise InputError(f"it cannot be read as an .npz archive of plain arrays: {error}") from None
+    fields = {name: values for name, values in arrays.items() if name not in ("points", "optimality")}
+    names = _state_names(fields, state)
+    parts = {name: real_array(arrays[name], name) for name in names}
+    if len({values.shape for values in parts.values()}) > 1:
+        raise InputError(f"its arrays {', '.join(parts)} have different shapes; expected the same")
+    return FileFields(
+        parameter=real_array(arrays[_required(fields, parameter)], parameter),
+        state=_columns(parts.__getitem__, names) if names else None,
+        points=arrays.get("points"),
+        optimality=number(arrays["optimality"], "optimality") if "optimality" in arrays else None,
+        training_points=arrays.get("training_points"),
+        interpolation=_interpolation(arrays["interpolation"]) if "interpolation" in arrays else None,
+    )
+
+
+def _interpolation(text: Any) -> Interpolation:
+    """What `Candidate.save` noted, as JSON."""
+    try:
+        record = json.loads(str(text[()]))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"its record of an interpolation is damaged: {error}") from None
+    return Interpolation.from_dict(record)
+
+
+def write_archive(path: Any, *, interpolation: Interpolation | None, **values: Any) -> None:
+    """Write an ``.npz`` file with all `values` that are not None."""
+    if not isinstance(path, (str, Path)) or Path(path).suffix != ".npz":
+        raise InputError(f"path is {path!r}; expected a file name that ends in .npz")
+    if interpolation is not None:
+        values["interpolation"] = json.dumps(interpolation.to_dict())
+    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in values.items() if value is not None}
+    np.savez_compressed(path, **arrays)
+
+
+def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -> FileFields:
+    """Columns x (and y), the parameter and perhaps the state, under a header."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = [name.strip() for name in next(csv.reader([file.readline()]), [])]
+            axes = [_axis(header, names) for names in _AXES[:dimension]]
+            columns = [*axes, _required(header, parameter), *_state_names(header, state)]
+            twice = [name for name in columns if header.count(name) > 1]
+            if twice:
+                raise InputError(f"its header has {twice[0]!r} twice; expected each name once")
+            places = [header.index(name) for name in columns]
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                table = np.loadtxt(file, delimiter=",", usecols=places, ndmin=2, quotechar='"')
+    except InputError:
+        raise
+    except (OSError, ValueError, Warning, MemoryError, csv.Error) as error:
+        raise InputError(f"it cannot be read as a table of numbers with commas: {error}") from None
+    u = table[:, dimension + 1 :]
+    return FileFields(
+        parameter=real_array(table[:, dimension], parameter),
+        state=None if not u.shape[1] else u[:, 0] if u.shape[1] == 1 else u,
+        points=real_array(table[:, :dimension], "coordinates"),
+    )
+
+
+def _axis(header: list[str], names: tuple[str, ...]) -> str:
+    found = [name for name in names if name in header]
+    return found[0] if found else _required(header, names[0])

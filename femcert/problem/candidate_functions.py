@@ -1,0 +1,58 @@
+"""The functions behind a candidate, and their nodal interpolants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .base import Problem
+from .checks import Array, frozen, number, real_array
+from .lagrange import sampled
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The functions of x that a candidate was made of, for rules that look between the nodes.
+
+    Attributes
+    ----------
+    state, parameter
+        As given to `Candidate.from_functions`.
+    residual
+        A function of x: the strong residual of the pair, ``-div(a grad u) + c u - q`` for an elliptic source; or None.
+    envelope
+        A sure upper bound of ``|residual|``, a number or one for each element; or None.
+    """
+
+    state: Any
+    parameter: Any
+    residual: Any = None
+    envelope: float | Array | None = None
+
+
+def callable_of(function: Any) -> Any:
+    """`function` itself, or its method ``value`` where it cannot be called."""
+    return function if callable(function) else getattr(function, "value", function)
+
+
+def sampled_state(problem: Problem, state: Any) -> NDArray[Any]:
+    """Nodal interpolant of a function, or a column for each function in a list (a vector if there is one)."""
+    if not isinstance(state, (list, tuple)):
+        return sampled(problem.basis, callable_of(state), "state")
+    parts = [sampled(problem.basis, callable_of(f), f"state[{i}]") for i, f in enumerate(state)]
+    return np.column_stack(parts) if len(parts) != 1 else parts[0]
+
+
+def checked_envelope(problem: Problem, envelope: Any) -> Any:
+    """`envelope` if it is a number or one for each element, none below 0; or None."""
+    if envelope is None or np.ndim(envelope) == 0:
+        return None if envelope is None else number(envelope, "envelope", least=0.0)
+    values, elements = real_array(envelope, "envelope"), problem.basis.mesh.nelements
+    if values.shape != (elements,) or values.min() < 0.0:
+        came = f"shape {values.shape} and the least value {values.min():g}"
+        raise InputError(f"envelope has {came}; expected a number or ({elements},), one per element, not below 0")
+    return frozen(values)

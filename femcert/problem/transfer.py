@@ -1,0 +1,201 @@
+"""Fields from another mesh on the dofs of a problem."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from scipy.spatial import KDTree
+from skfem import Basis
+
+from ..errors import InputError
+from .base import Problem
+from .boxes import BoxIndex, Index
+from .checks import Array, real_array
+from .lagrange import degree, same_mesh
+from .locate import Locator, interpolation_matrix
+from .mesh import diameters
+from .transfer_record import Interpolation, merged
+
+# Of the extent of the mesh: nodes that are this close are the same.
+SAME_PLACE = 1e-12
+# Of the diameter of the nearest cell: how far outside of the other mesh a dof may lie without being asked for. A
+# circle bulges by less over an edge that is shorter than its radius.
+BULGE = 0.25
+
+
+class Transfer:
+    """Interpolates fields of `source` at the dofs of `target`: nodal values of one finite-element field in another.
+
+    A dof at the place of a given value gets that value. One outside of the source's mesh gets the value at the nearest
+    point of its boundary. A `target` of piecewise constants is sampled at the centres of its cells.
+
+    Parameters
+    ----------
+    source, target
+        Bases of P0, P1, P2, Q0, Q1 or Q2 elements on meshes of the same dimension.
+    words
+        What `source` is, for messages.
+    tolerance
+        How far outside a dof may lie; default: a quarter of the diameter of the nearest cell.
+
+    Raises
+    ------
+    InputError
+        The meshes do not fit, or piecewise constants are to become continuous.
+    """
+
+    def __init__(self, source: Basis, target: Basis, *, words: str, tolerance: float | None = None) -> None:
+        if degree(source) == 0 < degree(target):
+            raise InputError(f"{words} gives a value to each cell, but the problem takes nodal values; give these")
+        if source.mesh.dim() != target.mesh.dim():
+            raise InputError(f"{words} has dimension {source.mesh.dim()}, the problem {target.mesh.dim()}")
+        self.source, self.target, self.words = source, target, words
+        self._same_dofs = same_dofs(source, target)
+        if self._same_dofs:
+            return
+        self._same = SAME_PLACE * float(np.ptp(source.mesh.p, axis=1).max())
+        self._sites = KDTree(source.doflocs.T)
+        gaps, nearest = self._sites.query(target.doflocs.T)
+        self._found = gaps <= self._same
+        self._distance = float(gaps.max())
+        self._complete = bool(self._found.all()) and len(np.unique(nearest)) == source.N
+        self._outside, self._beyond = 0, 0.0
+        rows = np.flatnonzero(self._found)
+        shape = (target.N, source.N)
+        picked = csr_matrix((np.ones(len(rows)), (rows, nearest[rows])), shape=shape)
+        self._matrix = picked if self._found.all() else picked + self._between(tolerance)
+
+    def _between(self, tolerance: float | None) -> csr_matrix:
+        """Rows of the dofs that are at no given place."""
+        mesh, points = self.source.mesh, self.target.doflocs.copy()
+        cells = Locator(mesh).find(points)
+        out = np.flatnonzero((cells < 0) & ~self._found)
+        if len(out):
+            points[:, out], cells[out], away = nearest_points(mesh, points[:, out], limit=tolerance)
+            self._check_reach(out, away, _reach(mesh, cells[out], tolerance))
+            self._outside, self._beyond = len(out), float(away.max())
+        # Any cell will do for the rows that the diagonal below sets to zero.
+        cells[self._found & (cells < 0)] = 0
+        return diags((~self._found).astype(float)) @ interpolation_matrix(self.source, points, cells)
+
+    def _check_reach(self, dofs: Index, away: Array, reach: Array) -> None:
+        far = np.flatnonzero(~(away <= reach))
+        if len(far):
+            i = far[np.argmax(away[far])]
+            where = ", ".join(f"{x:.4g}" for x in self.target.doflocs[:, dofs[i]])
+            raise InputError(
+                f"{len(far)} of {self.target.N} dofs lie outside of {self.words}, the one at ({where}) by "
+                f"{away[i]:.3g}; expected the same domain, or a tolerance that allows for it"
+            )
+
+    def __call__(self, values: Any, name: str) -> tuple[Array, Interpolation | None]:
+        """Dof values on `target` of the dof values `values` on `source`, one or several columns, and the record."""
+        given = real_array(values, name)
+        if given.ndim not in (1, 2) or len(given) != self.source.N:
+            expected = f"({self.source.N},) or ({self.source.N}, times), a value for each dof of {self.words}"
+            raise InputError(f"{name} has shape {given.shape}; expected {expected}")
+        if self._same_dofs:
+            return given, None
+        self._check_twins(given, name)
+        result = np.asarray(self._matrix @ given)
+        return result, None if self._complete else self._record(result, given, name)
+
+    def _check_twins(self, given: Array, name: str) -> None:
+        twins = self._sites.query_pairs(self._same, output_type="ndarray")
+        if len(twins) and np.any(given[twins[:, 0]] != given[twins[:, 1]]):
+            place = self.source.doflocs[:, twins[0, 0]].tolist()
+            raise InputError(f"{name} has two values at the same place of {self.words}, near {place}; expected one")
+
+    def _record(self, result: Array, given: Array, name: str) -> Interpolation:
+        cells = Locator(self.target.mesh).find(self.source.doflocs)
+        seen = np.flatnonzero(cells >= 0)
+        back = interpolation_matrix(self.target, self.source.doflocs[:, seen], cells[seen]) @ result
+        most = float(np.abs(back - given[seen]).max(initial=0.0))
+        scale = float(np.abs(given).max(initial=0.0))
+        return Interpolation(
+            source=self.words,
+            distance=self._distance,
+            outside=self._outside,
+            beyond=self._beyond,
+            unread=self.source.N - len(seen),
+            differences={name: most} if len(seen) else {},
+            relative={name: most / scale if scale > 0.0 else 0.0} if len(seen) else {},
+        )
+
+
+def same_dofs(first: Basis, second: Basis) -> bool:
+    """Whether two bases have the same elements on the same mesh, so that dof vectors of one are those of the other."""
+    return type(first.elem) is type(second.elem) and same_mesh(first.mesh, second.mesh)
+
+
+def on_dofs(
+    problem: Problem,
+    homes: tuple[Basis, Basis],
+    parameter: Any,
+    state: Any,
+    *,
+    tolerance: float | None = None,
+    words: str | None = None,
+) -> tuple[Array, Array | None, Interpolation | None]:
+    """Parameter and state of a problem from dof values on `homes`, the bases of state and parameter; and the record."""
+    if tolerance is not None and not tolerance >= 0.0:
+        raise InputError(f"tolerance is {tolerance!r}; expected a distance, not below 0")
+    for home in homes:
+        degree(home)
+    target, (state_home, home) = problem.parameters.basis, homes
+    move = Transfer(home, target, words=words or _described(home), tolerance=tolerance)
+    q, record = move(parameter, "parameter")
+    if state is None:
+        return q, None, record
+    if home is not state_home or not same_dofs(target, problem.basis):
+        move = Transfer(state_home, problem.basis, words=words or _described(state_home), tolerance=tolerance)
+    u, other = move(state, "state")
+    return q, u, merged([record, other])
+
+
+def _described(basis: Basis) -> str:
+    return f"a mesh of {basis.mesh.nvertices} nodes and {basis.mesh.nelements} cells"
+
+
+def nearest_points(mesh: Any, points: Array, *, limit: float | None = None) -> tuple[Array, Index, Array]:
+    """For points outside of a mesh: the nearest points of its boundary, their cells, and the distances.
+
+    Points farther than `limit` (and the longest edge of the boundary) get the nearest node of the boundary instead.
+    """
+    facets = mesh.boundary_facets()
+    ends = mesh.p[:, mesh.facets[:, facets]]
+    nodes = ends.reshape(len(mesh.p), -1)
+    away, start = KDTree(nodes.T).query(points.T)
+    owner = np.asarray(start % len(facets))
+    near = nodes[:, start]
+    longest = float(np.linalg.norm(ends[:, -1] - ends[:, 0], axis=0).max())
+    close = np.flatnonzero(away <= longest + (BULGE * diameters(mesh).max() if limit is None else limit))
+    index = BoxIndex(SimpleNamespace(p=mesh.p, t=mesh.facets[:, facets]))
+    reach = away[close]
+    for query, facet in index.near_boxes(points[:, close] - reach, points[:, close] + reach):
+        who = close[query]
+        foot = _foot(ends[:, :, facet], points[:, who])
+        gap = np.linalg.norm(foot - points[:, who], axis=0)
+        order = np.lexsort((gap, who))
+        first = order[np.unique(who[order], return_index=True)[1]]
+        better = first[gap[first] < away[who[first]]]
+        near[:, who[better]], away[who[better]], owner[who[better]] = foot[:, better], gap[better], facet[better]
+    return near, mesh.f2t[0, facets[owner]].astype(np.int64), away
+
+
+def _foot(ends: Array, points: Array) -> Array:
+    """The nearest point of each segment, ends of shape (dim, 2, n); of a single end, that end."""
+    if ends.shape[1] == 1:
+        return ends[:, 0]
+    start, along = ends[:, 0], ends[:, 1] - ends[:, 0]
+    share = ((points - start) * along).sum(axis=0) / (along**2).sum(axis=0)
+    return start + np.clip(share, 0.0, 1.0) * along
+
+
+def _reach(mesh: Any, cells: Index, tolerance: float | None) -> Array:
+    if tolerance is None:
+        return BULGE * diameters(mesh)[cells]
+    return np.full(len(cells), tolerance)

@@ -1,0 +1,141 @@
+"""Values at scattered points: what is exact, what lies outside of their hull, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problem_helpers import fitted_order, unit_basis
+from transfer_helpers import full_problem, linear, smooth
+
+import femcert as fc
+
+
+def cloud(count, seed, dimension=2):
+    """Random points of the unit square or interval, its corners among them."""
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) if dimension == 2 else np.array([[0.0], [1.0]])
+    return np.vstack([corners, np.random.default_rng(seed).random((count, dimension))])
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(0, 80),
+    name=st.sampled_from(["triangle P1", "triangle P2", "quad Q1", "line P1", "line P2"]),
+)
+def test_linear_functions_of_any_points_are_exact(seed, count, name):
+    basis = unit_basis(name, 5)
+    points = cloud(count, seed, basis.mesh.dim())
+    values = linear(points.T)
+    candidate = fc.Candidate.from_points(full_problem(basis), points, parameter=values, state=3.0 * values)
+    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=1e-10)
+    assert np.allclose(candidate.state, 3.0 * linear(basis.doflocs), rtol=0.0, atol=3e-10)
+    record = candidate.interpolation
+    gaps = np.linalg.norm(basis.doflocs[:, :, None] - points.T[:, None, :], axis=0).min(axis=1)
+    assert np.isclose(record.distance, gaps.max(), rtol=1e-12)
+    assert max(record.relative.values()) < 1e-10
+    assert record.beyond < 1e-9
+    assert f"{len(points)} scattered points" in str(record)
+
+
+def test_points_on_a_grid_converge_at_second_order():
+    basis, counts = unit_basis("triangle P1", 23), np.array([6, 12, 24, 48])
+    problem, errors = full_problem(basis), []
+    for n in counts:
+        points = np.stack(np.meshgrid(np.linspace(0, 1, n + 1), np.linspace(0, 1, n + 1)), axis=-1).reshape(-1, 2)
+        candidate = fc.Candidate.from_points(problem, points, parameter=smooth(points.T))
+        errors.append(np.abs(candidate.parameter - smooth(basis.doflocs)).max())
+    assert 1.75 < fitted_order(1.0 / counts, errors) < 2.35
+
+
+@pytest.mark.parametrize("name", ["triangle P1", "triangle P2", "distorted quad Q1", "quad Q2", "line P2"])
+def test_the_problems_own_nodes_in_any_order_give_the_values_themselves(name):
+    basis = unit_basis(name, 5)
+    rng = np.random.default_rng(4)
+    values, order = rng.standard_normal(basis.N), rng.permutation(basis.N)
+    points = basis.doflocs.T[order]
+    candidate = fc.Candidate.from_points(full_problem(basis), points, parameter=values[order], state=values[order])
+    assert candidate.interpolation is None
+    assert np.array_equal(candidate.parameter, values)
+    assert np.array_equal(candidate.state, values)
+    again = fc.Candidate.from_points(
+        full_problem(basis), np.vstack([points, points[:3]]), parameter=np.r_[values[order], values[order[:3]]]
+    )
+    assert np.array_equal(again.parameter, values)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e6])
+def test_coordinates_far_from_the_origin(shift):
+    basis = unit_basis("triangle P1", 6)
+    mesh = basis.mesh.translated((shift, shift))
+    far = type(basis)(mesh, basis.elem)
+    points = cloud(50, 2)
+    candidate = fc.Candidate.from_points(full_problem(far), points + shift, parameter=linear(points.T))
+    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=1e-15 * shift * 100)
+
+
+def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
+    basis = unit_basis("triangle P1", 10)
+    problem, points = full_problem(basis), 0.1 + 0.8 * cloud(200, 3)
+    values = linear(points.T)
+    outside = int(((basis.doflocs < 0.1 - 1e-9) | (basis.doflocs > 0.9 + 1e-9)).any(axis=0).sum())
+    with pytest.raises(fc.InputError, match=rf"{outside} of 121 dofs lie outside of 204 scattered points, the one at"):
+        fc.Candidate.from_points(problem, points, parameter=values)
+    candidate = fc.Candidate.from_points(problem, points, parameter=values, tolerance=0.15)
+    assert np.allclose(candidate.parameter, linear(np.clip(basis.doflocs, 0.1, 0.9)), rtol=0.0, atol=1e-10)
+    record = candidate.interpolation
+    assert record.outside == outside
+    assert np.isclose(record.beyond, 0.1 * np.sqrt(2.0))
+    assert f"{outside} dofs outside, by at most 0.141" in repr(candidate)
+    with pytest.raises(fc.InputError, match="4 of 121 dofs lie outside"):
+        fc.Candidate.from_points(problem, points, parameter=values, tolerance=0.12)
+
+
+def test_points_with_few_digits_are_near_enough():
+    """A table with five digits: corners may be outside of the hull by rounding."""
+    basis = unit_basis("distorted quad Q1", 9)
+    points = np.round(basis.doflocs.T, 5)
+    candidate = fc.Candidate.from_points(full_problem(basis), points, parameter=linear(basis.doflocs))
+    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=5e-5)
+    assert 0.0 < candidate.interpolation.distance < 1e-5
+
+
+def test_bad_points_and_values():
+    problem = full_problem(unit_basis("triangle P1", 4))
+    points = cloud(10, 0)
+    values = linear(points.T)
+    on_line = np.column_stack([np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
+    twin = np.vstack([points, points[5]])
+    for where, options, message in (
+        (points.T, {"parameter": values}, r"points has shape \(2, 14\); expected \(3 or more, 2\)"),
+        (points[:2], {"parameter": values[:2]}, r"points has shape \(2, 2\)"),
+        (points * np.nan, {"parameter": values}, "points has 28 NaN"),
+        ([["a", "b"]] * 14, {"parameter": values}, "points has type"),
+        (np.ones((5, 2)), {"parameter": np.ones(5)}, "points has 1 different places; expected at least 3"),
+        (on_line, {"parameter": np.ones(9)}, "the 9 points lie on a line"),
+        (on_line + 1e-15 * points[:9], {"parameter": np.ones(9)}, "points lie on a line|too near to others"),
+        (points, {"parameter": values[:-1]}, r"parameter has shape \(13,\); expected \(14,\)"),
+        (points, {"parameter": np.r_[values[:-1], np.inf]}, "parameter has 1 NaN or infinite"),
+        (points, {"parameter": values, "state": values * np.nan}, "state has 14 NaN"),
+        (twin, {"parameter": np.r_[values, 99.0]}, "parameter has different values at points 5 and 14"),
+        (points, {"parameter": values, "tolerance": -0.1}, "tolerance is -0.1"),
+    ):
+        with pytest.raises(fc.InputError, match=message):
+            fc.Candidate.from_points(problem, where, **options)
+    line = full_problem(unit_basis("line P1", 4))
+    with pytest.raises(fc.InputError, match="points has shape"):
+        fc.Candidate.from_points(line, points, parameter=values)
+    assert fc.Candidate.from_points(line, [0.0, 0.4, 1.0], parameter=[1.0, 1.8, 3.0]).parameter.tolist() == pytest.approx(
+        [1.0, 1.5, 2.0, 2.5, 3.0]
+    )
+
+
+def test_regions_take_the_value_at_the_centre_of_each_cell():
+    basis = unit_basis("triangle P1", 4)
+    problem = full_problem(basis, fc.RegionSpace(basis, [np.arange(16), np.arange(16, 32)]))
+    points = cloud(60, 8)
+    centres = basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+    candidate = fc.Candidate.from_points(problem, points, parameter=linear(points.T))
+    assert np.allclose(candidate.parameter, linear(centres))
+    exact = fc.Candidate.from_points(problem, centres.T, parameter=np.arange(32.0))
+    assert np.array_equal(exact.parameter, np.arange(32.0))
+    assert exact.interpolation is None
