@@ -11,6 +11,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..stability import Stability
+from ..stages import stage
 from .certificate import Certificate
 from .comparison import Comparison
 
@@ -59,6 +60,7 @@ class Rule(ABC):
         return {"name": type(self).__name__, "stability": "given" if self.stability is not None else "computed"}
 
 
+@stage("certificates")
 def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
     """Evaluate `rule` for one candidate.
 

@@ -10,6 +10,7 @@ from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
 from ..errors import SolveError
+from ..stages import stage
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,8 @@ def lu_factors(matrix: Any, *, symmetric: bool, name: str) -> Any:
     if symmetric:
         options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     try:
-        factors = splu(matrix, **options)
+        with stage("factorization", f"{name}, {matrix.shape[0]:,} unknowns"):
+            factors = splu(matrix, **options)
     except RuntimeError as error:
         raise SolveError(f"the {name} ({matrix.shape[0]} unknowns) is singular: {error}") from None
     except MemoryError:

@@ -15,6 +15,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
 from ..problem.data import Data
+from ..stages import stage
 from .case import Case
 from .confidence import Confidence
 from .guard import CandidateFailure, attempt, guarded
@@ -113,6 +114,7 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
     return margin, None if time_limit is None else number(time_limit, "time_limit", above=0.0)
 
 
+@stage("rule")
 def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, UncertifiedError | None]:
     """The rule with everything computed that is the same for both candidates, or why it cannot be."""
     # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
@@ -133,7 +135,8 @@ def _judged(
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
-    candidate = guarded(learned, problem, data, time_limit=time_limit)
+    with stage("learned candidate"):
+        candidate = guarded(learned, problem, data, time_limit=time_limit)
     if type(learned) is not Candidate:
         _check_untouched(problem, data, safe, rule, base)
     other = attempt(lambda: certify(problem, data, candidate, rule), None)
@@ -178,6 +181,7 @@ def _check_untouched(problem: Problem, data: Data, safe: Candidate, rule: Rule, 
         raise CandidateFailure(f"it changed the problem: {came}")
 
 
+@stage("baseline")
 def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
     if not (isinstance(baseline, Candidate) or callable(baseline)):
         raise InputError(f"baseline is a {type(baseline).__name__}; expected a Candidate or a callable")

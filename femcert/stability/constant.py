@@ -14,6 +14,7 @@ from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
+from ..stages import stage
 from .conditional import conditional_parts
 from .continuous import continuous_gap, needed_size
 from .dense import Spectrum, scaled_forward, spectrum
@@ -156,6 +157,7 @@ def _loaded_levels(levels: Any) -> tuple[float, float] | None:
     return number(low, "levels[0]", above=0.0), number(high, "levels[1]", above=0.0)
 
 
+@stage("stability")
 def stability(
     problem: Problem,
     *,

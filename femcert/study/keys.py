@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import InputError
 
@@ -14,6 +14,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+Made = TypeVar("Made")
 
 
 def parsed_file(path: Path) -> dict[str, Any]:
@@ -30,10 +32,14 @@ def known_keys(table: Mapping[str, Any], names: Collection[str], where: str) -> 
     """Refuse a key that is not among the names; the message has the nearest one."""
     for name in table:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
             key = f"{where}.{name}" if where else name
-            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{hint}")
+            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{nearest(name, names)}")
+
+
+def nearest(name: Any, names: Collection[str]) -> str:
+    """The end of a message: the name that was perhaps meant, or nothing."""
+    near = difflib.get_close_matches(str(name), [str(known) for known in names], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def required_key(table: Mapping[str, Any], name: str, where: str) -> Any:
@@ -62,3 +68,12 @@ def as_switch(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{name} is {value!r}; expected true or false")
     return value
+
+
+def at_key(key: str, make: Callable[[], Made]) -> Made:
+    """``make()``, where an `InputError` gets the name of the key in front."""
+    try:
+        return make()
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(key) else f"{key}: {text}") from None

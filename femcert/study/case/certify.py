@@ -1,0 +1,119 @@
+"""Case files of ``femcert certify``: an inverse problem with its data, two candidates for the answer, and a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...certificate import Rule
+from ...errors import InputError
+from ...problem import Candidate, Data, Problem
+from ...selection import Selection, no_harm
+from ...stages import stage
+from .data import Measurements, build_data, read_measurements
+from .decision import build_baseline, build_rule, read_candidate
+from .equation import build_problem, read_mesh, state_basis
+from .file import read_file
+from .sensors import build_sensors
+from .spaces import build_space
+from .structure import check_structure
+
+# All that a case writes unless it says otherwise.
+FILES = ("selection.json", "summary.csv", "fields.vtu", "report.html")
+
+
+@dataclass(frozen=True)
+class CertifyCase:
+    """A case that was read and built.
+
+    Attributes
+    ----------
+    problem, data, baseline, candidate, rule, tolerance
+        As `no_harm` takes them; the candidate is its `learned`.
+    files
+        Which files to write.
+    """
+
+    problem: Problem
+    data: Data
+    baseline: Any
+    candidate: Candidate
+    rule: Rule
+    tolerance: float
+    files: tuple[str, ...]
+
+    def select(self) -> Selection:
+        """The decision."""
+        return no_harm(
+            self.problem,
+            self.data,
+            baseline=self.baseline,
+            learned=self.candidate,
+            rule=self.rule,
+            tolerance=self.tolerance,
+        )
+
+
+def read_certify_case(path: str | Path) -> CertifyCase:
+    """Read a case file and all files that it names, and build what they describe.
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged, or a key is missing, unknown or of the wrong type, or its value does not fit the
+        rest; the message names file and key.
+    """
+    return read_file(path, _built)
+
+
+def _built(record: Mapping[str, Any], folder: Path) -> CertifyCase:
+    check_structure(record, "certify")
+    # What needs no mesh comes first: a mistake there should not cost the time to read one.
+    rule = build_rule(record["rule"])
+    problem, data = _problem_and_data(record, folder)
+    baseline = build_baseline(record.get("baseline"), problem)
+    return CertifyCase(
+        problem=problem,
+        data=data,
+        baseline=baseline,
+        candidate=read_candidate(record["candidate"], problem, folder),
+        rule=rule,
+        tolerance=record["rule"].get("tolerance", 0.0),
+        files=tuple(dict.fromkeys(record.get("output", {}).get("files", FILES))),
+    )
+
+
+def _problem_and_data(record: Mapping[str, Any], folder: Path) -> tuple[Problem, Data]:
+    mesh = read_mesh(record["mesh"]["file"], folder)
+    with stage("problem", f"{mesh.nelements:,} elements"):
+        measured = read_measurements(record["data"], mesh.dim(), folder)
+        data = build_data(record["data"], measured)
+        section = _with_times(record["problem"], measured)
+        basis = state_basis(mesh, section.get("degree", 1))
+        space = build_space(record["class"], basis, folder)
+        sensors = build_sensors(record["sensors"], basis, measured)
+        problem = build_problem(section, record.get("boundary", {}), basis, space, sensors)
+    if data.values.size != problem.observation_count:
+        expected = f"the sensors of the case give {problem.observation_count}"
+        raise InputError(f"data: there are {data.values.size} values; {expected}")
+    return problem, data
+
+
+def _with_times(section: Mapping[str, Any], measured: Measurements) -> dict[str, Any]:
+    """The section of the problem, with the times that the data say."""
+    if section["kind"] != "heat-initial":
+        if measured.times is not None:
+            raise InputError(f"data.file has a column of times; a problem of kind {section['kind']!r} has none")
+        return dict(section)
+    times = section.get("times")
+    if times is None and measured.times is None:
+        raise InputError("problem.times is missing; expected it, or a column time in data.file")
+    if measured.times is None:
+        return dict(section)
+    if times is not None and (len(times) != len(measured.times) or not np.allclose(times, measured.times, rtol=1e-9)):
+        raise InputError(f"problem.times is {times}; the data have {measured.times.tolist()}")
+    return {**section, "times": measured.times.tolist()}
