@@ -24,17 +24,12 @@ class Timings:
     ----------
     seconds
         By name, in the order in which the stages ended first.
-    ended
-        Called with the name of every stage that ends.
+    began
+        Called with the name of every stage that begins and is not inside another one.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
-    ended: Callable[[str], None] | None = None
-
-    def _add(self, name: str, seconds: float) -> None:
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-        if self.ended is not None:
-            self.ended(name)
+    began: Callable[[str], None] | None = None
 
 
 @dataclass
@@ -50,9 +45,9 @@ _frame: ContextVar[_Frame | None] = ContextVar("femcert_stage", default=None)
 
 
 @contextmanager
-def collected(ended: Callable[[str], None] | None = None) -> Iterator[Timings]:
+def collected(began: Callable[[str], None] | None = None) -> Iterator[Timings]:
     """Add up the stages that run inside of the ``with`` block, in this thread."""
-    timings = Timings(ended=ended)
+    timings = Timings(began=began)
     token = _collector.set(timings)
     try:
         yield timings
@@ -71,6 +66,9 @@ def stage(name: str, detail: str = "") -> Iterator[None]:
     indent, text = "  " * frame.depth, f"{name} ({detail})" if detail else name
     token = _frame.set(frame)
     LOGGER.debug("%s%s ...", indent, text)
+    timings = _collector.get()
+    if timings is not None and timings.began is not None and parent is None:
+        timings.began(name)
     start = perf_counter()
     try:
         yield
@@ -80,6 +78,5 @@ def stage(name: str, detail: str = "") -> Iterator[None]:
         if parent is not None:
             parent.inner += elapsed
         LOGGER.log(logging.DEBUG if frame.depth else logging.INFO, "%s%s: %.3f s", indent, text, elapsed)
-        timings = _collector.get()
         if timings is not None:
-            timings._add(name, elapsed - frame.inner)
+            timings.seconds[name] = timings.seconds.get(name, 0.0) + elapsed - frame.inner

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from ..errors import FemcertError, InputError
-from . import refine, sweep, validate
-from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS
+from . import certify, refine, sweep, validate
+from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, stages_said
 
 # As shells say it: 128 plus the number of the signal.
 INTERRUPTED, TERMINATED = 130, 143
@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _termination_raises():
             options = build_parser().parse_args(arguments)
             name = f"femcert {options.command}"
-            return int(options.run(options))
+            with stages_said(options.verbose):
+                return int(options.run(options))
     except (InputError, OSError) as error:
         return _end(name, _one_line(error), BAD_INPUT)
     except FemcertError as error:
@@ -78,8 +79,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="show the version and leave")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for command in (validate, sweep, refine):
-        command.add(commands)
+    for module in (certify, refine, sweep, validate):
+        module.add(commands)
+    for command in commands.choices.values():
+        command.add_argument(
+            "-v", "--verbose", action="count", default=0, help="say what takes how long; twice: in detail"
+        )
     return parser
 
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..stages import stage
 from .shared import SUCCESS, directory, progress, whole
 
 
@@ -49,10 +50,12 @@ def _run(options: argparse.Namespace) -> int:
             bar.set_description_str(f"level {level.level}: {level.dofs:,} dofs")
             bar.update()
 
-        study = refinement_study(case.build, mesh=case.mesh, progress=finished, **settings)
-        study.save(draft / files[0])
-        plot_study(study, draft / files[1])
-        write_report(study, draft / files[2])
+        with stage("levels"):
+            study = refinement_study(case.build, mesh=case.mesh, progress=finished, **settings)
+        with stage("report"):
+            study.save(draft / files[0])
+            plot_study(study, draft / files[1])
+            write_report(study, draft / files[2])
         publish(draft, options.out, owned=files, last=files[2])
     if not options.quiet:
         print(study.table())

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from ..stages import LOGGER
 
 SUCCESS, FAILED_CHECK, BAD_INPUT = 0, 1, 2
 
@@ -34,8 +39,27 @@ def directory(text: str) -> Path:
 
 
 def progress(total: int, quiet: bool, unit: str = "step") -> Any:
-    """A progress bar on stderr, if that is a terminal."""
+    """A progress bar on stderr, if that is a terminal and stages are not said there."""
     from tqdm import tqdm
 
     # None: no bar unless stderr is a terminal.
-    return tqdm(total=total, disable=True if quiet else None, file=sys.stderr, unit=unit, leave=False)
+    hidden = True if quiet or LOGGER.isEnabledFor(logging.INFO) else None
+    return tqdm(total=total, disable=hidden, file=sys.stderr, unit=unit, leave=False)
+
+
+@contextmanager
+def stages_said(verbosity: int) -> Iterator[None]:
+    """Say stages and their durations on stderr: with 1 the main ones, with 2 all of them and when they begin."""
+    if not verbosity:
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    former = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO if verbosity == 1 else logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(former)
+        LOGGER.removeHandler(handler)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..stages import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
 
 
@@ -58,9 +59,11 @@ def _run(options: argparse.Namespace) -> int:
             bar.update(done - bar.n)
 
         where = {"jobs": options.jobs, "scheduler": options.scheduler, "store": chunks, "resume": options.resume}
-        result = sweep(**case.options(), **where, file=chunks / JOINED, finished=finished)
+        with stage("trials"):
+            result = sweep(**case.options(), **where, file=chunks / JOINED, finished=finished)
         bar.set_description_str("report")
-        write_sweep(result, draft, compare=not case.own)
+        with stage("report"):
+            write_sweep(result, draft, compare=not case.own)
         result.save(draft / owned[0])
         (draft / MANIFEST).write_bytes((chunks / MANIFEST).read_bytes())
         text, failures = str(result), [check for check in ([] if case.own else bands(result)) if not check.passed]

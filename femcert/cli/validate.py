@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..stages import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress
 
 
@@ -45,8 +46,10 @@ def _run(options: argparse.Namespace) -> int:
             bar.set_description_str(name)
             bar.update()
 
-        result = validate(only=names, finished=finished)
-        write_validation(result, draft, options.out)
+        with stage("experiments"):
+            result = validate(only=names, finished=finished)
+        with stage("report"):
+            write_validation(result, draft, options.out)
         finished("report")
     for check in result.failures:
         print(f"check failed: {check}", file=sys.stderr)

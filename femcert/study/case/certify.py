@@ -20,10 +20,16 @@ from .equation import build_problem, read_mesh, state_basis
 from .file import read_file
 from .sensors import build_sensors
 from .spaces import build_space
-from .structure import check_structure
+from .structure import check_structure, definitions
 
-# All that a case writes unless it says otherwise.
+# What a case writes unless it says otherwise.
 FILES = ("selection.json", "summary.csv", "fields.vtu", "report.html")
+
+
+def all_files() -> list[str]:
+    """All files that a case may write; XDMF keeps its numbers in a file of its own."""
+    names = definitions()["output"]["properties"]["files"]["items"]["enum"]
+    return [*names, "fields.h5"]
 
 
 @dataclass(frozen=True)
@@ -83,8 +89,12 @@ def _built(record: Mapping[str, Any], folder: Path) -> CertifyCase:
         candidate=read_candidate(record["candidate"], problem, folder),
         rule=rule,
         tolerance=record["rule"].get("tolerance", 0.0),
-        files=tuple(dict.fromkeys(record.get("output", {}).get("files", FILES))),
+        files=_in_order(record.get("output", {}).get("files", FILES)),
     )
+
+
+def _in_order(files: Any) -> tuple[str, ...]:
+    return tuple(name for name in all_files() if name in files)
 
 
 def _problem_and_data(record: Mapping[str, Any], folder: Path) -> tuple[Problem, Data]:

@@ -1,0 +1,95 @@
+"""``femcert certify``: from a case file to a decision."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..stages import collected, stage
+from .shared import SUCCESS, directory, progress
+
+if TYPE_CHECKING:
+    from ..selection import Selection
+
+# The stages that a progress bar counts: reading, both candidates with their certificates, files.
+STAGES = 9
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "certify",
+        help="decide between a classical and a learned reconstruction",
+        description="Read an inverse problem, its data and a candidate from a case file, certify the candidate and a "
+        "classical baseline, and write the decision: selection.json, summary.csv, fields.vtu and report.html. Exit "
+        "code 0 whichever of them is taken.",
+    )
+    command.add_argument("case", type=Path, nargs="?", metavar="CASE.toml", help="the case file")
+    command.add_argument(
+        "--example", type=directory, metavar="DIR", help="write a case with its mesh, data and candidate to DIR instead"
+    )
+    command.add_argument(
+        "--out", type=directory, default=Path("certificate"), metavar="DIR", help="where to write (certificate)"
+    )
+    command.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if (options.case is None) == (options.example is None):
+        raise InputError("expected either a CASE.toml or --example DIR")
+    return _example(options) if options.case is None else _certify(options)
+
+
+def _example(options: argparse.Namespace) -> int:
+    from ..study.case.example import write_example
+
+    path = write_example(options.example)
+    if not options.quiet:
+        print(f"run: femcert certify {path}")
+    return SUCCESS
+
+
+def _certify(options: argparse.Namespace) -> int:
+    from ..report.files import check_free, draft_directory, publish
+    from ..study.case import read_certify_case
+    from ..study.case.certify import all_files
+
+    with progress(STAGES, options.quiet) as bar:
+
+        def began(name: str) -> None:
+            bar.set_description_str(name)
+            bar.update()
+
+        with collected(began) as timings:
+            case = read_certify_case(options.case)
+            with draft_directory(options.out) as draft:
+                # First: a place that cannot be written to should not cost a run.
+                check_free(options.out, all_files())
+                selection = case.select()
+                _write(selection, draft, case.files, timings.seconds)
+                publish(draft, options.out, owned=all_files(), last=case.files[-1])
+    if not options.quiet:
+        print(selection)
+        print(f"written: {', '.join(str(options.out / name) for name in case.files)}")
+    return SUCCESS
+
+
+def _write(selection: Selection, folder: Path, files: tuple[str, ...], timings: dict[str, float]) -> None:
+    """The files of a decision; the page comes last, so that it knows how long the others took."""
+    from ..report import write_fields, write_report
+    from ..report.summary import write_summary
+
+    for name in files:
+        if name == "selection.json":
+            selection.save(folder / name)
+        elif name == "summary.csv":
+            write_summary(selection, folder / name)
+        elif name == "report.html":
+            with stage("report"):
+                write_report(selection, folder / name, timings=dict(timings))
+        else:
+            with stage("fields"):
+                write_fields(selection, folder / name)
