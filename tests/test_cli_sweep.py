@@ -115,7 +115,7 @@ def started(case, out, *options):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     end = time.monotonic() + 120.0
-    while len(list((out / "chunks").glob("*-*.npy"))) < 3:
+    while len(list((out / "chunks").glob("*-*.chunk"))) < 3:
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.005)
@@ -159,7 +159,7 @@ def test_a_killed_sweep_is_resumed_to_the_same_bytes(uninterrupted, jobs, tmp_pa
     while alive(process.pid):
         assert time.monotonic() < end
         time.sleep(0.05)
-    kept = sorted(path.name for path in (tmp_path / "chunks").glob("*-*.npy"))
+    kept = sorted(path.name for path in (tmp_path / "chunks").glob("*-*.chunk"))
     assert 3 <= len(kept) < 192
     assert not (tmp_path / "report.html").exists()
     stamps = {name: (tmp_path / "chunks" / name).stat().st_mtime_ns for name in kept}

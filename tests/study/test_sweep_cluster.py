@@ -69,7 +69,7 @@ def test_an_error_of_a_rule_comes_through(cluster):
     def broken(trials):
         raise ZeroDivisionError("mine")
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(InputError, match="the rule 'broken' raised ZeroDivisionError: mine"):
         sweep(grid=GRID, scheduler=cluster.scheduler_address, rules={"broken": broken})
 
 

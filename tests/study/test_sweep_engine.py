@@ -79,7 +79,7 @@ def test_an_interrupted_sweep_goes_on_with_any_chunk_size(whole, tmp_path, other
 
 def test_a_hole_is_filled(whole, tmp_path):
     sweep(grid=GRID, store=tmp_path, chunk=97)
-    chunks = sorted(tmp_path.glob("*-*.npy"))
+    chunks = sorted(tmp_path.glob("*-*.chunk"))
     before = [chunk.stat().st_mtime_ns for chunk in chunks]
     chunks[1].unlink()
     chunks[3].write_bytes(chunks[3].read_bytes()[:-5])
@@ -180,10 +180,10 @@ def test_workers_that_always_die_are_given_up(monkeypatch):
         sweep(grid=GRID, jobs=2, rules={"deadly": deadly})
 
 
-def test_errors_of_a_rule_come_through():
+def test_an_error_of_a_rule_names_it():
     for jobs in (1, 2):
-        with pytest.raises(ZeroDivisionError, match="mine"):
-            sweep(grid=GRID, jobs=jobs, rules={"broken": broken})
+        with pytest.raises(InputError, match=r"^the rule 'bad one' raised ZeroDivisionError: mine$"):
+            sweep(grid=GRID, jobs=jobs, rules={**RULES, "bad one": broken})
 
 
 def test_a_rule_that_cannot_be_sent():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...selection.guard import CandidateFailure, attempt
 from .draw import draw
 from .grid import Grid
 from .result import Records, record_type
@@ -26,7 +27,7 @@ def decide(
         part = np.empty(len(rows), records.dtype)
         part["baseline_error"], part["learned_error"] = trials.baseline.error, trials.learned.error
         for i, (name, rule) in enumerate(rules.items()):
-            verdict = _checked(name, rule(trials), len(rows))
+            verdict = _checked(name, _decided(name, rule, trials), len(rows))
             part["accepted"][:, i] = verdict.accepted
             part["ratio"][:, i] = verdict.ratio
         records[rows] = part
@@ -42,6 +43,15 @@ def batches(
     for m in np.unique(sensors):
         rows = np.flatnonzero(sensors == m)
         yield rows, batch(setting, draws, rows, grid.values(start + rows))
+
+
+def _decided(name: str, rule: BatchRule, trials: Batch) -> Any:
+    """What a rule says; where it fails, the message says which one."""
+    try:
+        return attempt(lambda: rule(trials), None)
+    except CandidateFailure as error:
+        text = " ".join(str(error).split()).removeprefix("it ")
+        raise InputError(f"the rule {name!r} {text}") from error.__cause__
 
 
 def _checked(name: str, verdict: Any, count: int) -> Verdict:

@@ -82,7 +82,7 @@ from .job import Job
 from .rules import RULES, BatchRule, dominance, exact, weighted
 from .run import CHUNK
 from .setting import Setting, paper_setting
-from .store import MANIFEST, check_same
+from .store import MANIFEST, check_same, results_are_whole
 
 _OWN = ("mesh", "problem", "class", "places", "truth", "mismatch", "baseline")
 _SECTIONS = ("grid", "sweep", "rules", *_OWN)
@@ -126,7 +126,7 @@ class SweepFile:
         return {name: getattr(self, name) for name in ("grid", "seed", "chunk", "rules", "setting")}
 
     def is_finished(self, out: Path) -> bool:
-        """Whether the directory holds the results of this sweep, and none of its chunks.
+        """Whether the directory holds all results of this sweep as they were written, and none of its chunks.
 
         Raises
         ------
@@ -135,8 +135,8 @@ class SweepFile:
         """
         if (out / "chunks").exists() or not (out / MANIFEST).exists():
             return False
-        check_same(out / MANIFEST, Job(self.setting, self.grid, self.seed, self.rules).manifest())
-        return True
+        manifest = Job(self.setting, self.grid, self.seed, self.rules).manifest()
+        return results_are_whole(check_same(out / MANIFEST, manifest), out)
 
 
 def paper_file() -> SweepFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from ...problem.checks import Array, count, real_array
 from ..keys import known_keys
 
 AXES = ("sensors", "noise", "perturbation", "mismatch")
+# Days of work on one processor, and half a terabyte of records.
+MOST_TRIALS = 10_000_000_000
 
 
 class Values(NamedTuple):
@@ -58,10 +61,15 @@ class Grid:
         object.__setattr__(self, "sensors", _distinct(counts, "sensors"))
         for name in AXES[1:]:
             values = real_array(_entries(getattr(self, name), name), name)
+            if values.ndim != 1:
+                raise InputError(f"{name} is {getattr(self, name)!r}; expected a sequence of numbers")
             if np.any(values < 0.0):
                 raise InputError(f"{name} has the entry {values.min():g}; expected none below zero")
             object.__setattr__(self, name, _distinct(tuple(float(v) for v in values), name))
         object.__setattr__(self, "replications", count(self.replications, "replications"))
+        if self.trials > MOST_TRIALS:
+            came = f"{self.replications:,} replications of {self.cells:,} combinations"
+            raise InputError(f"{came} are more than {MOST_TRIALS:,} trials; expected fewer")
 
     @classmethod
     def of(cls, fields: Grid | Mapping[str, Any]) -> Grid:
@@ -81,7 +89,7 @@ class Grid:
     @property
     def cells(self) -> int:
         """Number of combinations (the paper's regimes)."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     @property
     def trials(self) -> int:

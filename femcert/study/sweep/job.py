@@ -6,7 +6,6 @@ import hashlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,13 @@ from ...errors import InputError
 from ...selection.selection import package_versions
 from .chunk import decide
 from .grid import AXES, Grid
+from .identity import Unrecognizable, described
 from .result import Records, record_type
 from .rules import BatchRule
 from .setting import Setting
+from .store import UNKNOWN
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,18 @@ class Job:
     seed: int
     rules: Mapping[str, BatchRule]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.setting, Setting):
+            raise InputError(f"setting is a {type(self.setting).__name__}; expected a Setting, as Setting.of makes it")
+        if not isinstance(self.rules, Mapping) or not self.rules:
+            raise InputError(f"rules is {self.rules!r}; expected a mapping of names to rules, with at least one")
+        for name, rule in self.rules.items():
+            if not isinstance(name, str) or not callable(rule):
+                raise InputError(f"rules has {rule!r} as {name!r}; expected names, and callables of a Batch")
+        if max(self.grid.sensors) > self.setting.places:
+            came = f"{max(self.grid.sensors)} sensors are more than the {self.setting.places} places to choose from"
+            raise InputError(f"{came}; expected fewer")
+
     def __call__(self, start: int, stop: int) -> Records:
         """The records of the trials `start` to `stop - 1`."""
         return decide(self.setting, self.grid, self.seed, start, stop, self.rules)
@@ -41,7 +54,7 @@ class Job:
         return record_type(len(self.rules))
 
     def manifest(self) -> dict[str, Any]:
-        """What makes this sweep differ from others, as plain values; of the rules, their names and settings."""
+        """What makes this sweep differ from others, as plain values; of the rules, what `described` says."""
         return {
             "format": FORMAT,
             "grid": {name: list(getattr(self.grid, name)) for name in AXES} | {"replications": self.grid.replications},
@@ -84,9 +97,7 @@ def _digest(setting: Setting) -> str:
 
 
 def _described(rule: Any) -> str:
-    """Module and name of a function, with the arguments that a partial binds."""
-    if isinstance(rule, partial):
-        bound = [repr(value) for value in rule.args] + [f"{name}={value!r}" for name, value in rule.keywords.items()]
-        return f"{_described(rule.func)}({', '.join(bound)})"
-    named = rule if hasattr(rule, "__qualname__") else type(rule)
-    return f"{named.__module__}.{named.__qualname__}"
+    try:
+        return described(rule)
+    except Unrecognizable as error:
+        return f"{UNKNOWN}{error}"

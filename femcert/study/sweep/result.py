@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+import struct
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -19,6 +23,11 @@ from .grid import AXES, Grid
 
 Records = NDArray[np.void]
 
+# What zip archives, and the headers of arrays in them, raise when bytes are wrong.
+_DAMAGED = (
+    KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError, SyntaxError,
+    TokenError, BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 _COLUMNS = ("baseline_error", "learned_error", "ratio", "accepted")
 
 
@@ -26,6 +35,16 @@ def record_type(rules: int) -> np.dtype[np.void]:
     """What is kept of a trial: the two errors, and of each rule its decision and ``R_learn / R_base`` (or NaN)."""
     errors = [("baseline_error", "f8"), ("learned_error", "f8")]
     return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", "?", (rules,))])
+
+
+def _arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    try:
+        with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
+            return {name: found[name] for name in (*AXES, *_COLUMNS, "rules", "seed")}
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    except _DAMAGED as error:
+        raise InputError(f"'{path}' is not the file of a sweep: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,22 +145,22 @@ class Sweep:
         InputError
             It cannot be read, or is something else.
         """
+        parts = _arrays(path)
         try:
-            with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
-                parts = {name: found[name] for name in (*AXES, *_COLUMNS, "rules", "seed")}
-        except OSError as error:
-            raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
-        except (KeyError, ValueError, EOFError, BadZipFile) as error:
+            grid = Grid(**{name: parts[name].tolist() for name in AXES}, replications=len(parts["accepted"]))
+            rules, seed = tuple(str(rule) for rule in parts["rules"]), int(parts["seed"])
+        except (ValueError, TypeError) as error:
             raise InputError(f"'{path}' is not the file of a sweep: {error}") from None
-        rules = tuple(str(rule) for rule in parts["rules"])
-        grid = Grid(**{name: parts[name].tolist() for name in AXES}, replications=len(parts["accepted"]))
-        records = np.empty(grid.trials, record_type(len(rules)))
+        kind = record_type(len(rules))
         for name in _COLUMNS:
-            column, came = records[name], parts[name]
-            if came.size != column.size:
-                raise InputError(f"'{path}': {name} has shape {came.shape}; expected {column.size} entries")
-            records[name] = came.reshape(column.shape)
-        return cls(grid=grid, seed=int(parts["seed"]), rules=rules, records=records)
+            expected = grid.trials * math.prod(kind[name].shape)
+            if parts[name].size != expected or parts[name].dtype != kind[name].base:
+                came = f"shape {parts[name].shape} and type {parts[name].dtype}"
+                raise InputError(f"'{path}': {name} has {came}; expected {expected} entries of {kind[name].base}")
+        records = np.empty(grid.trials, kind)
+        for name in _COLUMNS:
+            records[name] = parts[name].reshape(records[name].shape)
+        return cls(grid=grid, seed=seed, rules=rules, records=records)
 
     def __str__(self) -> str:
         return table.text(self)

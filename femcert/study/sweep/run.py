@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -15,17 +16,23 @@ from ..validation.setup import BASE_SEED
 from .chunk import batches, decide
 from .grid import Grid
 from .job import Job
+from .lock import locked
 from .pool import Range, in_processes, in_turn
 from .result import Records, Sweep
 from .rules import RULES, BatchRule
 from .setting import Setting, paper_setting
-from .store import Store
+from .store import Store, check_room
 
 __all__ = ["BASE_SEED", "CHUNK", "batches", "decide", "sweep"]
 
 # Trials computed at once: enough for the loops to leave Python, few enough for the cache, for 100 MB, and for several
 # workers to have something to do.
 CHUNK = 2048
+# 50 GB of linear algebra for the paper's setting.
+MOST_AT_ONCE = 1_048_576
+
+FileName = str | PathLike[str] | None
+Compute = Callable[[Iterable[Range]], Iterator[tuple[int, Records]]]
 
 
 def sweep(
@@ -39,7 +46,7 @@ def sweep(
     scheduler: str | None = None,
     store: str | PathLike[str] | None = None,
     resume: bool = False,
-    file: str | PathLike[str] | None = None,
+    file: FileName = None,
     finished: Callable[[int], None] = lambda trials: None,
 ) -> Sweep:
     """Draw all trials of a grid and decide each of them by every rule.
@@ -77,61 +84,99 @@ def sweep(
     Raises
     ------
     InputError
-        No rules, a trial with more sensors than there are places, a rule that cannot be sent to other processes, a
-        scheduler that does not answer, or a store that holds another sweep or, without `resume`, any.
+        No rules, a trial with more sensors than there are places, a rule that fails or cannot be sent to other
+        processes, a scheduler that does not answer, too little room, or a store that holds another sweep, is used by
+        another process or, without `resume`, holds any.
     SolveError
         Workers died again and again.
     """
     grid = Grid() if grid is None else Grid.of(grid)
-    job = Job(setting or paper_setting(), grid, count(seed, "seed", least=0), rules)
-    count(chunk, "chunk")
-    _check(job, count(jobs, "jobs"), scheduler, store, resume)
+    job = Job(paper_setting() if setting is None else setting, grid, count(seed, "seed", least=0), rules)
+    _check(grid, count(chunk, "chunk"), count(jobs, "jobs"), scheduler, store, resume)
+
+    def computed(gaps: Iterable[Range]) -> Iterator[tuple[int, Records]]:
+        spans = ((start, min(start + chunk, end)) for begin, end in gaps for start in range(begin, end, chunk))
+        return _computed(job, spans, jobs, scheduler)
+
     if store is None:
-        records = _empty(job, file)
-        done = 0
-        for start, part in _computed(job, [(0, grid.trials)], chunk, jobs, scheduler):
-            records[start : start + len(part)] = part
-            done += len(part)
-            finished(done)
+        records = _in_memory(job, computed, file, finished)
     else:
-        kept = Store(Path(store), job.manifest(), job.kind, grid.trials, resume=resume)
-        done = kept.done
-        if done:
-            finished(done)
-        for start, part in _computed(job, kept.gaps(), chunk, jobs, scheduler):
-            kept.add(start, part)
-            done += len(part)
-            finished(done)
-        records = _empty(job, file)
-        kept.join(records)
+        records = _by_way_of_the_disk(job, computed, Path(store), resume, file, finished)
     return Sweep(grid=grid, seed=job.seed, rules=tuple(rules), records=records)
 
 
-def _check(job: Job, jobs: int, scheduler: str | None, store: Any, resume: bool) -> None:
-    if not job.rules:
-        raise InputError("there are no rules; expected at least one")
-    if max(job.grid.sensors) > job.setting.places:
-        came = f"{max(job.grid.sensors)} sensors are more than the {job.setting.places} places to choose from"
-        raise InputError(f"{came}; expected fewer")
+def _check(grid: Grid, chunk: int, jobs: int, scheduler: str | None, store: Any, resume: bool) -> None:
+    if min(chunk, grid.trials) > MOST_AT_ONCE:
+        raise InputError(f"chunk is {chunk:,}; expected at most {MOST_AT_ONCE:,} trials at once")
     if scheduler is not None and jobs > 1:
         raise InputError("there are jobs and a scheduler; expected one of them")
     if resume and store is None:
         raise InputError("resume is set without a store; expected the directory of the sweep to resume")
 
 
-def _empty(job: Job, file: str | PathLike[str] | None) -> Records:
+def _in_memory(job: Job, computed: Compute, file: FileName, finished: Callable[[int], None]) -> Records:
+    records, done = _empty(job, file), 0
+    for start, part in computed([(0, job.grid.trials)]):
+        records[start : start + len(part)] = part
+        done += len(part)
+        finished(done)
+    return records
+
+
+def _by_way_of_the_disk(
+    job: Job, computed: Compute, store: Path, resume: bool, file: FileName, finished: Callable[[int], None]
+) -> Records:
+    with locked(store):
+        kept = Store(store, job.manifest(), job.kind, job.grid.trials, resume=resume)
+        _check_file(job, file)
+        done = kept.done
+        if done:
+            finished(done)
+        for start, part in computed(kept.gaps()):
+            kept.add(start, part)
+            done += len(part)
+            finished(done)
+        records = _empty(job, file)
+        kept.join(records)
+    return records
+
+
+def _check_file(job: Job, file: FileName) -> int:
+    """Size of the records, if there is room for them: where they go to, or in memory."""
+    size = job.grid.trials * job.kind.itemsize
     if file is None:
-        return np.empty(job.grid.trials, job.kind)
-    return np.lib.format.open_memmap(file, mode="w+", dtype=job.kind, shape=(job.grid.trials,))
+        if size > _memory():
+            came = f"{job.grid.trials:,} trials need {size / 1e9:,.1f} GB of memory"
+            raise InputError(f"{came}; there are {_memory() / 1e9:,.1f} GB, give file= to keep them on disk")
+        return size
+    if not Path(file).parent.is_dir() or Path(file).is_dir():
+        raise InputError(f"cannot write {file}: expected the name of a file in a directory that exists")
+    check_room(Path(file).parent, size)
+    return size
 
 
-def _computed(
-    job: Job, gaps: Iterable[Range], chunk: int, jobs: int, scheduler: str | None
-) -> Iterator[tuple[int, Records]]:
+def _memory() -> float:
+    """Of this machine, in bytes; infinite where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _empty(job: Job, file: FileName) -> Records:
+    size = _check_file(job, file)
+    try:
+        if file is None:
+            return np.empty(job.grid.trials, job.kind)
+        return np.lib.format.open_memmap(file, mode="w+", dtype=job.kind, shape=(job.grid.trials,))
+    except MemoryError:
+        raise InputError(f"{job.grid.trials:,} trials need {size / 1e9:,.1f} GB of memory; give file=") from None
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+
+
+def _computed(job: Job, spans: Iterable[Range], jobs: int, scheduler: str | None) -> Iterator[tuple[int, Records]]:
     """Pairs of first trial and records, in the order in which they get done."""
-    spans = (
-        (start, min(start + chunk, end)) for begin, end in gaps for start in range(begin, end, chunk)
-    )
     if scheduler is not None:
         from .cluster import on_cluster
 
