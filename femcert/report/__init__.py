@@ -3,10 +3,10 @@
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
 from .stability_figure import plot_stability
-from .study import write_report
 from .study_figure import plot_meshes, plot_study
 from .sweep import write_sweep
 from .validation import write_validation
+from .write import write_report
 
 __all__ = [
     "plot_meshes",

@@ -86,13 +86,6 @@ def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, fl
     return {**parts, "admissibility": outside, "other": radius - outside - sum(parts.values())}
 
 
-def radii_figure(selection: Selection) -> Any:
-    """The two radii alone, part by part."""
-    figure, axes = style.axes_of(7.2, 2.6)
-    _bars(axes, selection)
-    return figure
-
-
 def _fields(
     selection: Selection, problem: Problem, truth: Any, baseline: Candidate | None, learned: Candidate | None
 ) -> list[tuple[str, Array, dict[str, Any]]]:

@@ -33,13 +33,13 @@ LEARNED: dict[str, Any] = {"color": GREEN, "linewidth": 1.8}
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure of a size in inches, without pyplot and its global state."""
-    _load_matplotlib()
+    load_matplotlib()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
-def _load_matplotlib() -> None:
+def load_matplotlib() -> None:
     """Import matplotlib whatever MPLBACKEND says: a name it does not know stops its import, and no window is needed."""
     if "matplotlib" in sys.modules:
         return
@@ -100,7 +100,7 @@ def short(value: float) -> str:
 
 def displayed(name: str, most: int = 24) -> str:
     """A name of any length and script as a figure can show it: its ends, and ``?`` for what the font does not have."""
-    _load_matplotlib()
+    load_matplotlib()
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     known = get_font(findfont(FontProperties())).get_charmap()

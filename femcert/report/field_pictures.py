@@ -1,0 +1,146 @@
+"""Fields of 1D and 2D meshes as pictures in a page: vector where the mesh is small, else an image inside the SVG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..problem.checks import Array
+from . import style
+from .fields import draw_image, draw_line, triangulated
+from .stability_figure import SIGNED_MAP
+from .svg import SOFT, Picture, picture
+
+# Above this, an image is smaller than the triangles it shows.
+MOST_VECTOR = 1500
+BANDS = 24
+MOST_MARKS = 400
+
+
+def lines_picture(
+    name: str,
+    title: str,
+    basis: Any,
+    lines: list[tuple[str, Array, dict[str, Any]]],
+    *,
+    caption: str = "",
+    marks: Any = None,
+) -> Picture:
+    """Fields on a line mesh, with their names; `marks` are points of the x axis."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        style.tidy(axes)
+        for label, values, look in lines:
+            draw_line(axes, basis, values, label=label, **look)
+        if marks is not None and len(marks) <= MOST_MARKS:
+            places = np.asarray(marks).ravel()
+            look = {"color": SOFT, "marker": "|", "linestyle": "none", "clip_on": False}
+            axes.plot(places, np.zeros(len(places)), transform=axes.get_xaxis_transform(), label="sensors", **look)
+        axes.set_xlabel("x")
+        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8.5, handlelength=2.4)
+
+    return picture(name, title, draw, caption=caption, size=(4.8, 3.0), wide=True)
+
+
+def field_picture(
+    name: str,
+    title: str,
+    basis: Any,
+    values: Array,
+    *,
+    limits: tuple[float, float] | None = None,
+    signed: bool = False,
+    caption: str = "",
+    marks: Any = None,
+) -> Picture:
+    """A field on a 2D mesh in colours; `signed` centres them at zero, `marks` are points ``(n, 2)``."""
+    low, high = (float(values.min()), float(values.max())) if limits is None else limits
+    if signed:
+        low, high = -max(-low, high, 0.0), max(-low, high, 0.0)
+    if not high - low > 1e-12 * max(abs(low), abs(high)):
+        # One colour, in the middle of a scale that can be drawn.
+        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        look = {"cmap": SIGNED_MAP if signed else style.IMAGE_MAP, "vmin": low, "vmax": high}
+        joined = _joined(basis, values)
+        if joined is None:
+            image = draw_image(axes, basis, values, **look)
+        else:
+            triangles, z = joined
+            # Values at the ends of the scale belong to the outer bands.
+            z = np.clip(z, low, high - 1e-9 * (high - low))
+            image = axes.tricontourf(triangles, z, levels=np.linspace(low, high, BANDS + 1), **look)
+            # Hides the hairlines between bands.
+            image.set(edgecolor="face", linewidth=0.8, rasterized=len(triangles.triangles) > MOST_VECTOR)
+        if marks is not None and len(marks) <= MOST_MARKS:
+            axes.scatter(*np.asarray(marks).T, s=9.0, color="white", edgecolor="black", linewidth=0.7, zorder=3)
+        _dress_map(figure, axes, image)
+
+    return picture(name, title, draw, caption=caption, size=_map_size(basis.mesh))
+
+
+def elements_picture(name: str, title: str, mesh: Any, values: Array, most: float, *, caption: str = "") -> Picture:
+    """A number for each element, from zero to `most`: steps on a line, coloured elements in the plane."""
+    top = most if most > 0.0 else 1.0
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        if mesh.dim() == 1:
+            style.tidy(axes)
+            ends = np.sort(mesh.p[0, mesh.t], axis=0)
+            order = np.argsort(ends[0])
+            edges = np.append(ends[0, order], ends[1, order[-1]])
+            axes.stairs(values[order], edges, color=style.RED, fill=True, alpha=0.55)
+            axes.set(xlabel="x", ylim=(0.0, 1.05 * top))
+            return
+        from matplotlib.collections import PolyCollection
+
+        corners = np.moveaxis(mesh.p[:, mesh.t[: 3 if len(mesh.t) in (3, 6) else 4]], 0, 2)
+        image = PolyCollection(list(np.swapaxes(corners, 0, 1)), array=values, cmap=style.MESH_MAP)
+        image.set(clim=(0.0, top), edgecolor="face", linewidth=0.4, rasterized=mesh.nelements > MOST_VECTOR)
+        axes.add_collection(image)
+        axes.set_aspect("equal")
+        axes.margins(0.0)
+        axes.autoscale_view()
+        _dress_map(figure, axes, image)
+
+    size = (4.0, 2.5) if mesh.dim() == 1 else _map_size(mesh)
+    return picture(name, title, draw, caption=caption, size=size)
+
+
+def _dress_map(figure: Any, axes: Any, image: Any) -> None:
+    """A colour bar with few numbers, no frame."""
+    from matplotlib.ticker import MaxNLocator
+
+    bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.03, aspect=24, ticks=MaxNLocator(6))
+    bar.outline.set_visible(False)
+    # Two hundred colours, or the few of a map in bands.
+    bar.solids.set(edgecolor="face", rasterized=bar.solids.get_array().size > 2 * BANDS)
+    bar.formatter.set_powerlimits((-3, 4))
+    axes.set_frame_on(False)
+    axes.tick_params(length=2.5, labelsize=8)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4))
+
+
+def _map_size(mesh: Any) -> tuple[float, float]:
+    width, height = np.ptp(mesh.p, axis=1)
+    return 3.4, 2.5 * float(np.clip(height / width, 0.3, 1.5)) + 0.35
+
+
+def _joined(basis: Any, values: Array) -> tuple[Any, Array] | None:
+    """Triangles that share their vertices, and the values there; None for a field with jumps."""
+    from matplotlib.tri import Triangulation
+
+    triangles, z = triangulated(basis, values)
+    scale = 1e-9 * float(np.ptp(basis.mesh.p))
+    places = np.round(np.column_stack([triangles.x, triangles.y]) / scale).astype(np.int64)
+    _, first, owner = np.unique(places, axis=0, return_index=True, return_inverse=True)
+    owner = owner.ravel()
+    if not np.abs(z - z[first][owner]).max() <= 1e-9 * max(float(np.abs(z).max()), 1e-300):
+        return None
+    return Triangulation(triangles.x[first], triangles.y[first], owner[triangles.triangles]), z[first]

@@ -1,0 +1,180 @@
+"""What a page says about a selection: the decision, what it claims, and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..selection import Selection
+from .html import digits
+from .selection_maps import Shown
+
+# How a rule measures, in its own record, and in words.
+_OPTIONS = {
+    "covered": "distance from the class counts",
+    "pde_norm": "physics measured by",
+    "norm": "test functions in the norm",
+    "guarantee": "speaks of the problem",
+    "stability": "stability constant",
+    "points": "random points",
+    "zeta": "failure probability ζ of each certificate",
+    "bound": "confidence bound",
+    "sampling": "sampling",
+    "certified": "computed weights",
+    "state": "state",
+}
+_EVIDENCE = " A smaller radius is not a smaller error: it is stronger evidence."
+_CLAIMS = {
+    "discrete": "every parameter of the admissible class that explains the data within the noise, on this mesh, "
+    "lies within it",
+    "continuous": "every parameter of the admissible class that explains the data within the noise, for the equation "
+    "itself, lies within it",
+}
+
+
+def decision_words(selection: Selection) -> tuple[str, str]:
+    """The decision, and why."""
+    name = "" if selection.learned is None else selection.learned.name
+    who = "The learned candidate" + (f" “{name}”" if name not in ("", "learned", "baseline") else "")
+    verdict = "is accepted" if selection.accepted else "is rejected and the baseline kept"
+    return f"{who} {verdict}", selection.reason
+
+
+def claim_words(selection: Selection) -> str:
+    """What the radius of the selected reconstruction claims."""
+    chosen = selection.learned if selection.accepted else selection.baseline
+    if chosen is None:
+        return "Nothing is claimed about the baseline: it has no certificate."
+    whose = f"The {'learned' if selection.accepted else 'baseline'} radius {digits(chosen.radius.value, 4)}"
+    if chosen.radius.side != "upper" or chosen.scope not in _CLAIMS:
+        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{_EVIDENCE}"
+    sure = ""
+    if selection.confidence is not None:
+        kept = selection.confidence.zeta_base if not selection.accepted else selection.confidence.zeta
+        sure = f", with probability {percent(1.0 - kept)} at least"
+    return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{_EVIDENCE}"
+
+
+def percent(share: float) -> str:
+    """A probability as people say it, never rounded up."""
+    return f"{np.floor(1e4 * max(share, 0.0) + 1e-6) / 100.0:g} %"
+
+
+def tiles(selection: Selection) -> list[tuple[str, str]]:
+    """The few numbers to see first: (value, what it is)."""
+    found = [
+        (digits(c.radius.value, 4) if c is not None else "none", f"radius of the {who}{_sided(c)}")
+        for who, c in (("baseline", selection.baseline), ("learned candidate", selection.learned))
+    ]
+    if selection.comparison is not None:
+        found.append((digits(selection.comparison.margin, 4), "margin: accepted if at most tolerance²"))
+        if selection.comparison.probability is not None:
+            found.append((percent(selection.comparison.probability), "probability that the comparison holds"))
+    elif selection.ratio is not None:
+        found.append((digits(selection.ratio, 3), "learned / baseline"))
+    if selection.tolerance > 0.0:
+        found.append((f"{selection.tolerance:g}", "tolerance"))
+    if selection.confidence is not None:
+        found.append((percent(1.0 - selection.confidence.zeta), "probability, at least, that all radii hold"))
+    return found
+
+
+def _sided(certificate: Certificate | None) -> str:
+    return "" if certificate is None else f" ({certificate.radius.side})"
+
+
+def rule_words(record: dict[str, Any]) -> str:
+    """The rule that was fixed beforehand, in a sentence; nothing where the record is empty."""
+    if not record:
+        return ""
+    if "weights" not in record:
+        return f"Rule: {record.get('name')}, for the {record.get('guarantee', 'discrete')} problem."
+    weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items())
+    if record.get("guarantee") == "continuous":
+        return f"Rule: {record.get('name')}, for the continuous problem. Physics is measured at the sensors."
+    pde_norm, norm = record.get("pde_norm", "rms"), record.get("norm", "energy")
+    physics = f"in the dual of the {norm} norm, by the method “{pde_norm}”"
+    if pde_norm == "rms":
+        sampled = f", bounded from {record['points']:,} random points" if "points" in record else ""
+        physics = f"as root mean square of the strong residual{sampled}"
+    return f"Rule: {record.get('name')} with the weights {weights}. Physics is measured {physics}."
+
+
+def sources(selection: Selection) -> dict[str, str]:
+    """Where each number of the evidence comes from; of both candidates where they differ."""
+    found: dict[str, dict[str, str]] = {}
+    for who, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
+        if certificate is not None:
+            bounds = {"radius": certificate.radius, **dict(certificate.residuals.items())}
+            if certificate.stability is not None:
+                bounds["stability constant"] = certificate.stability.constant
+            for name, bound in bounds.items():
+                found.setdefault(name, {})[who] = bound.source
+    return {name: _both(by) for name, by in found.items()}
+
+
+def _both(by: dict[str, str]) -> str:
+    if len(set(by.values())) == 1:
+        return next(iter(by.values()))
+    return ", ".join(f"{who}: {source}" for who, source in by.items())
+
+
+def provenance(selection: Selection, shown: Shown | None) -> list[tuple[str, str]]:
+    """Everything that one needs to do it again, as (what, value)."""
+    rule = dict(selection.rule)
+    rows = [("rule", str(rule.pop("name", "-"))), ("tolerance", f"{selection.tolerance:g}")]
+    rows += [(f"weight of {name}", f"{value:g}") for name, value in rule.pop("weights", {}).items()]
+    seed = rule.pop("seed", None)
+    rows += [(_OPTIONS.get(name, name), _said(value)) for name, value in rule.items()]
+    rows += [] if seed is None else [("seed of the rule", str(seed))]
+    rows += [] if shown is None else _problem_rows(shown)
+    rows += _candidate_rows(selection, shown)
+    return rows + [(f"version of {name}", text) for name, text in selection.versions.items()]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _problem_rows(shown: Shown) -> list[tuple[str, str]]:
+    problem = shown.problem
+    mesh, space = problem.basis.mesh, problem.parameters
+    sizes = mesh.params() if mesh.dim() > 1 else np.ptp(mesh.p[0, mesh.t], axis=0)
+    rows = [
+        ("problem", type(problem).__name__),
+        ("mesh", f"{type(mesh).__name__}, {mesh.nelements:,} elements, {mesh.nvertices:,} vertices"),
+        ("element sizes", f"{np.min(sizes):.3g} to {np.max(sizes):.3g}"),
+        ("elements of state and parameter", f"{_element(problem.basis)} and {_element(space.basis)}"),
+        ("degrees of freedom", f"{problem.basis.N:,} of the state, {space.basis.N:,} of the parameter"),
+        ("admissible class", f"{type(space).__name__}, {space.dimension:,} coordinates"),
+        ("observations", f"{problem.observation_count:,} by {type(problem.sensors).__name__}"),
+    ]
+    if shown.data is not None:
+        weighted = "" if shown.data.covariance is None else ", weighted by their covariance"
+        rows.append(("noise level", f"{shown.data.noise_level:.4g}{weighted}"))
+    return rows
+
+
+def _element(basis: Any) -> str:
+    return type(basis.elem).__name__.removeprefix("Element")
+
+
+def _candidate_rows(selection: Selection, shown: Shown | None) -> list[tuple[str, str]]:
+    rows = []
+    candidates = {} if shown is None else shown.candidates
+    for role, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
+        candidate = candidates.get(role)
+        if certificate is not None:
+            rows.append((f"name of the {role} candidate", certificate.name))
+        if candidate is not None:
+            rows.append((f"SHA-256 of the {role} fields", candidate.digest))
+        if certificate is not None and certificate.digest not in (None, candidate and candidate.digest):
+            rows.append((f"SHA-256 of the {role} candidate as sampled", str(certificate.digest)))
+        carried = getattr(candidate, "interpolation", None)
+        if carried is not None:
+            rows.append((f"{role}: carried from another mesh", str(carried)))
+    return rows

@@ -1,0 +1,52 @@
+"""Writes the page of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import InputError
+from ..problem.base import Problem
+from ..selection import Selection
+from ..study import Study
+from .files import write_atomically
+from .selection_page import selection_page
+from .study import study_page
+
+
+def write_report(
+    result: Study | Selection,
+    path: str | Path,
+    *,
+    problem: Problem | None = None,
+    timings: Mapping[str, float] | None = None,
+) -> Path:
+    """Write a page about a study or a selection: HTML with its pictures inside, nothing loaded from anywhere.
+
+    The file appears whole or not at all; its path is returned.
+
+    Parameters
+    ----------
+    result
+        A selection of `no_harm` remembers its problem and candidates. One that was loaded from a file does not: its
+        page has no maps, or, with `problem`, those of what was selected.
+    problem
+        Where the fields of a loaded selection live.
+    timings
+        Seconds of each step, for the page of a selection.
+    """
+    if isinstance(result, Study):
+        if problem is not None or timings is not None:
+            raise InputError("problem and timings are for selections; a study has its own")
+        text = study_page(result)
+    elif isinstance(result, Selection):
+        text = selection_page(result, problem=problem, timings=timings)
+    else:
+        raise InputError(f"result is a {type(result).__name__}; expected a Study or a Selection")
+    target = Path(path)
+    write_atomically(target, lambda draft: _write(draft, text))
+    return target
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
