@@ -185,7 +185,7 @@ def draw(channel, results, path):
     from femcert.report import style
 
     figure = style.new_figure(16.0, 5.2)
-    message = "Your own equation, certified: the library is taken where it has the answer, and refused where it has none"
+    message = "Your own equation, certified: the library is taken where it knows the answer, and refused where not"
     figure.suptitle(message, fontsize=14, fontweight="bold")
     rows = figure.subplots(2, 4, width_ratios=[1.2, 1.2, 1.2, 1.0])
     for row, (leaks, trials) in zip(rows, results.items(), strict=True):
