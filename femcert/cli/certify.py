@@ -79,7 +79,8 @@ def _certify(options: argparse.Namespace) -> int:
 
 def _write(selection: Selection, folder: Path, files: tuple[str, ...], timings: dict[str, float]) -> None:
     """The files of a decision; the page comes last, so that it knows how long the others took."""
-    from ..report import write_fields, write_report
+    from ..report import write_report
+    from ..report.field_files import write_fields
     from ..report.summary import write_summary
 
     for name in files:

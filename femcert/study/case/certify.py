@@ -27,9 +27,9 @@ FILES = ("selection.json", "summary.csv", "fields.vtu", "report.html")
 
 
 def all_files() -> list[str]:
-    """All files that a case may write; XDMF keeps its numbers in a file of its own."""
-    names = definitions()["output"]["properties"]["files"]["items"]["enum"]
-    return [*names, "fields.h5"]
+    """All files that a case may write, the page last."""
+    names: list[str] = definitions()["output"]["properties"]["files"]["items"]["enum"]
+    return names
 
 
 @dataclass(frozen=True)
