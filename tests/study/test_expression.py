@@ -1,0 +1,164 @@
+"""Formulas: the same as Python's arithmetic, and nothing but arithmetic."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from femcert.errors import InputError
+from femcert.study.expression import CONSTANTS, FUNCTIONS, Expression, number_or_expression
+
+NAMES = {**CONSTANTS, **{name: function for name, (function, _) in FUNCTIONS.items()}}
+LEAVES = st.one_of(
+    st.sampled_from(["x", "y", "pi", "e"]),
+    st.integers(0, 9).map(str),
+    st.floats(0.0, 9.0, allow_subnormal=False).map(repr),
+)
+
+
+def grown(parts):
+    unary = st.sampled_from([name for name, (_, count) in FUNCTIONS.items() if count == 1])
+    binary = st.sampled_from([name for name, (_, count) in FUNCTIONS.items() if count == 2])
+    return st.one_of(
+        st.builds("({} {} {})".format, parts, st.sampled_from("+-*/"), parts),
+        st.builds("{}**{}".format, parts.map("({})".format), st.integers(0, 4)),
+        st.builds("-{}".format, parts.map("({})".format)),
+        st.builds("{}({})".format, unary, parts),
+        st.builds("{}({}, {})".format, binary, parts, parts),
+    )
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.recursive(LEAVES, grown, max_leaves=8), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0))
+def test_the_same_as_python(text, x, y):
+    points = np.array([[x], [y]])
+    with np.errstate(all="ignore"):
+        try:
+            expected = eval(text, {"__builtins__": {}}, {**NAMES, "x": points[0], "y": points[1]})
+        except (ZeroDivisionError, OverflowError):  # of constants; arrays give infinity instead
+            expected = None
+        try:
+            found = Expression(text)(points)
+        except InputError:
+            assert expected is None or not np.isfinite(expected).all()
+            return
+    assert np.isfinite(found).all()
+    if expected is not None:
+        np.testing.assert_array_equal(found, np.broadcast_to(np.asarray(expected, dtype=float), 1))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
+def test_one_value_for_each_point(shape):
+    points = np.random.default_rng(0).uniform(0.0, 1.0, (2, *shape))
+    np.testing.assert_allclose(Expression("x + 2*y")(points), points[0] + 2.0 * points[1])
+    assert Expression("3")(points).shape == shape
+
+
+def test_a_formula_without_coordinates_is_a_number():
+    assert number_or_expression("2*pi", "key") == 2.0 * np.pi
+    assert isinstance(number_or_expression("2*x", "key"), Expression)
+    assert number_or_expression(3, "key") == 3
+
+
+ATTACKS = {
+    "import": "__import__('os').system('true')",
+    "builtin": "open('/etc/passwd')",
+    "eval": "eval('1')",
+    "attribute": "x.__class__",
+    "attribute of a number": "(1).__class__.__bases__",
+    "method": "x.tofile('here')",
+    "call of a call": "sin(1)(2)",
+    "call of an attribute": "x.sum()",
+    "subscript": "x[0]",
+    "slice": "x[:]",
+    "lambda": "lambda: 1",
+    "called lambda": "(lambda: 1)()",
+    "list": "[1, 2]",
+    "tuple": "1, 2",
+    "dictionary": "{1: 2}",
+    "comprehension": "[i for i in x]",
+    "generator": "sum(i for i in x)",
+    "text": "'a' * 10",
+    "long text": "'a' * 999999999",
+    "f-text": "f'{x}'",
+    "bytes": "b'a'",
+    "complex": "1j",
+    "boolean": "True",
+    "nothing": "None",
+    "dots": "...",
+    "comparison": "x < 1",
+    "condition": "1 if x else 2",
+    "and": "x and y",
+    "not": "not x",
+    "bits": "x | 1",
+    "shift": "1 << 99999999",
+    "inverted": "~1",
+    "matrix product": "x @ y",
+    "modulo": "x % 2",
+    "floor": "x // 2",
+    "caret": "x^2",
+    "star": "sin(*x)",
+    "double star": "sin(**x)",
+    "keyword": "sin(x=1)",
+    "walrus": "(a := 1)",
+    "assignment": "x = 1",
+    "statement": "import os",
+    "two lines": "x\ny",
+    "await": "await x",
+    "yield": "(yield)",
+    "unknown name": "z",
+    "unknown function": "sinus(x)",
+    "constant called": "pi(x)",
+    "coordinate called": "x(1)",
+    "function as a value": "sin + 1",
+    "no argument": "sin()",
+    "two arguments": "sin(x, y)",
+    "one argument": "atan2(x)",
+    "empty": "",
+    "blank": "  ",
+    "null byte": "1\0",
+    "comment only": "# 1",
+    "not closed": "(x",
+    "long": "1+" * 300 + "1",
+    "long number": "9" * 400,
+    "long fraction": "1e" + "9" * 100,
+    "nested parentheses": "(" * 240 + "x" + ")" * 240,
+    "nested signs": "-" * 300 + "x",
+    "nested powers": "**".join(["2"] * 100),
+    "nested calls": "sin(" * 60 + "x" + ")" * 60,
+}
+
+
+@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+def test_nothing_but_arithmetic(text):
+    with pytest.raises(InputError, match=r"problem\.source") as caught:
+        Expression(text, "problem.source")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["9**9**9", "10**999", "1/0", "0/0", "log(0)", "log(-1)", "sqrt(-1)", "(-8)**(1/3)", "exp(1000)", "1/(x-1)",
+     "0*(1/(x-1))", "asin(x+y)", "-1e308*10", "log(-x)*0"],
+)  # fmt: skip
+def test_values_that_are_no_finite_numbers(text):
+    with pytest.raises(InputError, match=r"key is .* no finite number"):
+        Expression(text, "key")(np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_the_place_is_said():
+    with pytest.raises(InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
+        Expression("1/x", "a")(np.array([[1.0, 0.0], [0.25, 0.5]]))
+
+
+def test_names_are_suggested():
+    with pytest.raises(InputError, match="did you mean 'sqrt'"):
+        Expression("sqr(x)")
+    with pytest.raises(InputError, match=r"powers are written \*\*"):
+        Expression("x^2")
+
+
+def test_y_on_a_line():
+    with pytest.raises(InputError, match="uses y; the mesh has one dimension"):
+        Expression("x + y", "problem.reaction")(np.zeros((1, 4)))
