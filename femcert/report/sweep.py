@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 from ..selection.selection import package_versions
 from ..study.sweep import Sweep, paper
-from . import style, sweep_figures, sweep_heatmaps, tables
+from . import sweep_figures, sweep_heatmaps, tables
 from . import sweep_rows as rows
 from .files import check_free, draft_directory, publish
-from .html import data_uri, render
+from .html import render
+from .pictures import Drawing, picture_files, write_pictures
 from .sweep_checks import bands, comparable
 
 REPORT = "report.html"
 TABLES = ("summary.csv", "regimes.csv", "mismatch.csv", "rules.csv")
 
-# File name, how to draw it, and what a reader who cannot see it should know.
-FIGURES: tuple[tuple[str, Callable[[Sweep], Any], str], ...] = (
+FIGURES: tuple[Drawing, ...] = (
     (
         "boundary",
         sweep_figures.boundary,
@@ -35,7 +34,7 @@ FIGURES: tuple[tuple[str, Callable[[Sweep], Any], str], ...] = (
 
 def owned_files() -> list[str]:
     """Everything that a sweep report may write, relative to its directory."""
-    return [*TABLES, *(f"figures/{name}.png" for name, _, _ in FIGURES), REPORT]
+    return [*TABLES, *picture_files(FIGURES), REPORT]
 
 
 def write_sweep(result: Sweep, out: str | Path, *, compare: bool = True) -> Path:
@@ -54,7 +53,7 @@ def write_sweep(result: Sweep, out: str | Path, *, compare: bool = True) -> Path
     with draft_directory(target) as draft:
         check_free(target, owned_files())
         _write_tables(result, draft, compare)
-        pictures = _write_figures(result, draft)
+        pictures = write_pictures(FIGURES, result, draft)
         (draft / REPORT).write_text(page(result, pictures, compare=compare), encoding="utf-8")
         publish(draft, target, owned=owned_files(), last=REPORT)
     return target / REPORT
@@ -90,21 +89,8 @@ def _write_tables(result: Sweep, draft: Path, compare: bool) -> None:
     columns = rows.with_paper if beside else tuple
     summary, regimes, mismatch, rules = (draft / name for name in TABLES)
     tables.write_csv(summary, rows.SUMMARY_PAPER if beside else rows.SUMMARY, rows.summary(result, beside))
-    # For a rule without radii a heading and nothing below it.
-    tables.write_csv(regimes, columns(rows.REGIMES), rows.regime_rows(result, beside))
+    # A rule without radii has no regimes; a heading with nothing below it would look like a result.
+    if found := rows.regime_rows(result, beside):
+        tables.write_csv(regimes, columns(rows.REGIMES), found)
     tables.write_csv(mismatch, columns(rows.MISMATCH), rows.mismatch_rows(result, beside))
     tables.write_csv(rules, rows.RULES, rows.rule_rows(result))
-
-
-def _write_figures(result: Sweep, draft: Path) -> list[dict[str, Any]]:
-    (draft / "figures").mkdir()
-    pictures = []
-    for name, draw, description in FIGURES:
-        figure = draw(result)
-        if figure is not None:
-            path = draft / "figures" / f"{name}.png"
-            style.save(figure, path)
-            width, height = (int(style.DPI * inches) for inches in figure.get_size_inches())
-            picture = {"name": name, "alt": description, "uri": data_uri(path), "width": width, "height": height}
-            pictures.append(picture)
-    return pictures

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..study.sweep import Sweep, paper
 from ..study.sweep.table import Outcome
-from .sweep_checks import DOMINANCE, GAUSSIAN, OPERATIONAL, PAPER_RATIO_RANGE, ZETA
+from .sweep_checks import DOMINANCE, GAUSSIAN, OPERATIONAL, ZETA
 
 Row = dict[str, Any]
 
@@ -75,7 +75,7 @@ def ratio_range(result: Sweep) -> Row:
     """Least and largest median ratio of the regimes that the paper's last heatmap shows; only for its grid."""
     i, j = result.grid.perturbation.index(0.05), result.grid.mismatch.index(0.02)
     medians = np.median(result.ratio()[..., i, j], axis=0)
-    return {"least": float(medians.min()), "most": float(medians.max()), "printed": PAPER_RATIO_RANGE}
+    return {"least": float(medians.min()), "most": float(medians.max()), "printed": paper.RATIO_RANGE}
 
 
 def with_paper(columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -124,8 +124,9 @@ def _residual(result: Sweep) -> str:
 
 
 def _dominance(result: Sweep, found: Outcome) -> str:
-    text = "Accepts only where every truth within the noise level is closer to the learned candidate"
-    text += ", so no acceptance is unsafe" if not found.unsafe else f"; yet {found.unsafe:,} acceptances are unsafe"
+    text = "Accepts only where no truth within the noise level is closer to the baseline"
+    count = "none" if not found.unsafe else f"{found.unsafe:,}"
+    text += f"; of its {found.accepted:,} acceptances here {count} {'is' if found.unsafe < 2 else 'are'} unsafe"
     if 0.0 not in result.grid.noise:
         return f"{text}."
     quiet = result.outcome(DOMINANCE, noise=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,12 @@ from ..study.validation.setup import (
     candidate_seed,
     noise_seed,
 )
-from . import style, tables
+from . import tables
 from . import validation_diagnostics as diagnostics
 from . import validation_fields as fields
 from .files import publish
-from .html import data_uri, render
+from .html import render
+from .pictures import Drawing, picture_files, write_pictures
 
 REPORT = "report.html"
 
@@ -77,8 +77,7 @@ COLUMNS = {
     "checks": ("subject", "quantity", "computed", "printed", "requirement", "passed"),
 }
 
-# File name, how to draw it, and what a reader who cannot see it should know.
-FIGURES: tuple[tuple[str, Callable[[Validation], Any], str], ...] = (
+FIGURES: tuple[Drawing, ...] = (
     (
         "decisions",
         diagnostics.decisions,
@@ -112,7 +111,7 @@ FIGURES: tuple[tuple[str, Callable[[Validation], Any], str], ...] = (
 
 def owned_files() -> list[str]:
     """Everything that a validation may write, relative to its directory."""
-    return [f"tables/{name}.csv" for name in COLUMNS] + [f"figures/{name}.png" for name, _, _ in FIGURES] + [REPORT]
+    return [*(f"tables/{name}.csv" for name in COLUMNS), *picture_files(FIGURES), REPORT]
 
 
 def write_validation(result: Validation, draft: Path, target: Path) -> None:
@@ -121,16 +120,7 @@ def write_validation(result: Validation, draft: Path, target: Path) -> None:
     for name, columns in COLUMNS.items():
         if rows[name]:
             tables.write_csv(draft / "tables" / f"{name}.csv", columns, rows[name])
-    pictures = []
-    (draft / "figures").mkdir()
-    for name, draw, description in FIGURES:
-        figure = draw(result)
-        if figure is not None:
-            path = draft / "figures" / f"{name}.png"
-            style.save(figure, path)
-            width, height = (int(style.DPI * inches) for inches in figure.get_size_inches())
-            picture = {"name": name, "alt": description, "uri": data_uri(path), "width": width, "height": height}
-            pictures.append(picture)
+    pictures = write_pictures(FIGURES, result, draft)
     (draft / REPORT).write_text(page(result, pictures), encoding="utf-8")
     publish(draft, target, owned=owned_files(), last=REPORT)
 

@@ -1,18 +1,17 @@
 """Tables, figures and page of a validation, and the drawing helpers behind them."""
 
-import csv
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 from matplotlib.text import Text
+from pages import parsed, table
 from skfem import (
     Basis,
     ElementLineP0,
@@ -39,36 +38,6 @@ from femcert.report.style import axes_of, displayed, short
 from femcert.report.validation import COLUMNS, FIGURES, page
 from femcert.study.validation import validate
 
-VOID = {"meta", "img", "link", "br", "hr", "input"}
-
-
-class Page(HTMLParser):
-    """Checks nesting, collects addresses and text."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.addresses, self.text, self.images = [], [], [], 0
-
-    def handle_starttag(self, tag, attributes):
-        self.images += tag == "img"
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "action", "data")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def parsed(source):
-    content = Page()
-    content.feed(source)
-    content.close()
-    assert content.open == []
-    return content, " ".join(" ".join(content.text).split())
-
 
 @pytest.fixture(scope="session")
 def result():
@@ -81,11 +50,6 @@ def written(result, tmp_path_factory):
     with draft_directory(out) as draft:
         write_validation(result, draft, out)
     return out
-
-
-def table(path):
-    with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 DECISION_COLUMNS = (

@@ -24,3 +24,6 @@ REGIMES = (
     RegimeRow("certificate-sufficient", 41, 0.6425, 0.0774, 0.8868, 1.0, 0.0, 0.1132),
     RegimeRow("fallback-required", 799, 1638.9831, 1.2840, 0.0163, 0.5855, 0.0007, 0.5699),
 )
+
+# Of the median certificate ratio over sensors and noise at sigma_learn = 0.05 and mu = 0.02, as the text has it.
+RATIO_RANGE = (89.48, 2065.60)

@@ -1,0 +1,38 @@
+"""Sweeps, and ways to spare the drawing where pictures do not matter."""
+
+import pytest
+from pages import SMALL
+
+from femcert.report import style
+from femcert.report.sweep import FIGURES
+from femcert.study.sweep import sweep
+
+
+@pytest.fixture(scope="module")
+def small():
+    return sweep(grid=SMALL)
+
+
+@pytest.fixture(scope="module")
+def full():
+    return sweep()
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without pictures, where these do not matter."""
+    monkeypatch.setattr("femcert.report.sweep.FIGURES", ())
+
+
+@pytest.fixture
+def blank(monkeypatch):
+    """Pictures of the right names with nothing in them."""
+    empty = [(name, lambda result: style.new_figure(1, 1), words) for name, _, words in FIGURES]
+    monkeypatch.setattr("femcert.report.sweep.FIGURES", empty)
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """Pictures with few pixels, and labels wherever they fall; those of the paper's sweep are laid out."""
+    monkeypatch.setattr(style, "DPI", 30)
+    monkeypatch.setattr("matplotlib.figure.Figure.get_layout_engine", lambda figure: None)
