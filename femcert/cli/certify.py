@@ -56,6 +56,7 @@ def _certify(options: argparse.Namespace) -> int:
     from ..report.files import check_free, draft_directory, publish
     from ..study.case import read_certify_case
     from ..study.case.certify import all_files
+    from ..study.keys import at_key
 
     with progress(STAGES, options.quiet) as bar:
 
@@ -68,7 +69,7 @@ def _certify(options: argparse.Namespace) -> int:
             with draft_directory(options.out) as draft:
                 # First: a place that cannot be written to should not cost a run.
                 check_free(options.out, all_files())
-                selection = case.select()
+                selection = at_key(f"case file '{options.case}'", case.select)
                 _write(selection, draft, case.files, timings.seconds)
                 publish(draft, options.out, owned=all_files(), last=case.files[-1])
     if not options.quiet:

@@ -27,6 +27,9 @@ class _ProductSpace(ParameterSpace):
         self, basis: Basis, k: int | tuple[int, int], *, inner: str = "l2", box: Box | None = None
     ) -> None:
         x = check_state_basis(basis).doflocs
+        modes_asked = int(np.prod([count(n, "k") for n in (k if isinstance(k, tuple) else (k,))], dtype=object))
+        if modes_asked > basis.N:
+            raise InputError(f"k is {k}, but the mesh has {basis.N} dofs; refine it or take fewer modes")
         self.low, self.high = _limits(basis, box)
         self.frequencies = _frequencies(k, self.lengths, self._first)
         modes = self._modes(x)

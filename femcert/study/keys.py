@@ -70,10 +70,12 @@ def as_switch(value: Any, name: str) -> bool:
     return value
 
 
-def at_key(key: str, make: Callable[[], Made]) -> Made:
-    """``make()``, where an `InputError` gets the name of the key in front."""
+def at_key(key: str, make: Callable[[], Made], names: Collection[str] = ()) -> Made:
+    """``make()``, where an `InputError` gets the key in front; one that begins with one of the `names` is about that."""
     try:
         return make()
     except InputError as error:
         text = str(error)
-        raise InputError(text if text.startswith(key) else f"{key}: {text}") from None
+        if text.startswith(f"{key}."):
+            raise
+        raise InputError(f"{key}.{text}" if text.split(" ", 1)[0] in names else f"{key}: {text}") from None

@@ -145,7 +145,8 @@ def build_data(section: Mapping[str, Any], measured: Measurements) -> Data:
         if covariance is not None:
             raise InputError("data.covariance is given, and standard deviations too; expected one of them")
         covariance = section["covariance"]
-    return at_key("data", lambda: Data(measured.values, _noise_level(section, covariance, measured), covariance))
+    level = _noise_level(section, covariance, measured)
+    return at_key("data", lambda: Data(measured.values, level, covariance), section)
 
 
 def _noise_level(section: Mapping[str, Any], covariance: Any, measured: Measurements) -> float:

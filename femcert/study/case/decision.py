@@ -35,7 +35,7 @@ _BASELINES: dict[str, Any] = {"tikhonov": Tikhonov, "gauss-newton": GaussNewton}
 def build_rule(section: Mapping[str, Any]) -> Rule:
     """The rule with its weights and options."""
     options = _without(section, "kind", "tolerance")
-    return at_key("rule", lambda: RULES[section["kind"]](**options))
+    return at_key("rule", lambda: RULES[section["kind"]](**options), options)
 
 
 def build_baseline(section: Mapping[str, Any] | None, problem: Problem) -> Any:
@@ -52,7 +52,7 @@ def build_baseline(section: Mapping[str, Any] | None, problem: Problem) -> Any:
     options = _without(section, "kind")
     if "bounds" in options:
         options["bounds"] = tuple(options["bounds"])
-    return at_key("baseline", lambda: _BASELINES[kind](**options))
+    return at_key("baseline", lambda: _BASELINES[kind](**options), options)
 
 
 def read_candidate(section: Mapping[str, Any], problem: Problem, folder: Path) -> Candidate:

@@ -77,14 +77,14 @@ def build_problem(
         if name in boundary:
             raise InputError(f"boundary.{name} is given; a problem of kind {kind!r} has no such condition")
     if kind == "tomography":
+        if not isinstance(sensors, RaySensors):
+            raise InputError("sensors.kind does not fit; an image is seen by 'rays'")
         return at_key("problem", lambda: _tomography(basis, space, sensors))
     options = {**coefficients(section, mesh), **boundary_values(boundary, mesh)}
-    return at_key("problem", lambda: _CLASSES[kind](basis, parameters=space, sensors=sensors, **options))
+    return at_key("problem", lambda: _CLASSES[kind](basis, parameters=space, sensors=sensors, **options), section)
 
 
-def _tomography(basis: Basis, space: ParameterSpace, sensors: Sensors) -> Problem:
-    if not isinstance(sensors, RaySensors):
-        raise InputError("sensors.kind: an image is seen by rays; expected 'rays'")
+def _tomography(basis: Basis, space: ParameterSpace, sensors: RaySensors) -> Problem:
     return Tomography(
         basis, parameters=space, angles=sensors.angles, bins=sensors.bins, spacing=sensors.spacing, rule=sensors.rule
     )

@@ -25,12 +25,12 @@ def build_sensors(section: Mapping[str, Any], basis: Basis, measured: Measuremen
             came = f"the data have the column {columns}"
             raise InputError(f"{came}, but sensors.kind is {kind!r}; expected other sensors, or data without it")
     if where is None:
-        return at_key("sensors", lambda: _without_places(kind, options, basis))
+        return at_key("sensors", lambda: _without_places(kind, options, basis), list(section))
     places = _places(options.pop(where, None), getattr(measured, where), where)
     if kind == "regions":
         return at_key("sensors.regions", lambda: RegionSensors(basis, places))
     made = AverageSensors if kind == "averages" else PointSensors
-    return at_key("sensors", lambda: made(basis, places, **options))
+    return at_key("sensors", lambda: made(basis, places, **options), [where, *options])
 
 
 def _places(given: Any, measured: Any, name: str) -> Any:

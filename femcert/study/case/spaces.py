@@ -39,7 +39,7 @@ def _of_kind(kind: str, options: dict[str, Any], basis: Basis, folder: Path) -> 
     if kind in _MODES:
         modes = options.pop("modes")
         count = tuple(modes) if isinstance(modes, list) else modes
-        return at_key("class", lambda: _MODES[kind](basis, count, **options))
+        return at_key("class.modes", lambda: _MODES[kind](basis, count, **options))
     if kind == "regions":
         regions = options.pop("regions", None)
         return at_key("class.regions", lambda: RegionSpace(basis, regions, **options))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -120,7 +121,8 @@ def _check_limits(value: float, schema: Mapping[str, Any], key: str) -> None:
         schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf)
         and schema.get("exclusiveMinimum", -math.inf) < value < schema.get("exclusiveMaximum", math.inf)
     )  # fmt: skip
-    if not (inside and math.isfinite(value)):
+    # A whole number may be larger than any float.
+    if not (inside and abs(value) <= sys.float_info.max):
         raise InputError(f"{key} is {shown(value)}; expected {_words(schema)}")
 
 

@@ -1,0 +1,412 @@
+"""The command ``femcert certify``: what it writes, and what it says of case files that are wrong."""
+
+import csv
+import html
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import meshio
+import numpy as np
+import pytest
+from skfem import MeshTri
+
+import femcert as fc
+from femcert.cli import main
+
+ROOT = Path(__file__).parents[1]
+FILES = ["fields.vtu", "report.html", "selection.json", "summary.csv"]
+# Fields and page take most of the time.
+FEW = ['files = ["selection.json", "summary.csv", "fields.vtu", "report.html"]', 'files = ["selection.json"]']
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as end:
+        main(list(arguments))
+    return end.value.code
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("example") / "case"
+    assert main(["certify", "--example", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def case(example, tmp_path):
+    """A copy of the example that writes its decision only."""
+    folder = tmp_path / "case"
+    shutil.copytree(example, folder)
+    path = folder / "case.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace(*FEW), encoding="utf-8")
+    return path
+
+
+def change(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_help(capsys):
+    assert run("--help") == 0
+    assert "certify" in capsys.readouterr().out
+    assert run("certify", "--help") == 0
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("CASE.toml", "--example", "--out", "--quiet", "--verbose"))
+
+
+def test_the_example_runs_as_it_is(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert sorted(path.name for path in example.iterdir()) == ["candidate.vtu", "case.toml", "data.csv", "mesh.msh"]
+    assert main(["certify", str(example / "case.toml")]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith("learned candidate accepted")
+    out = tmp_path / "certificate"
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    selection = fc.Selection.load(out / "selection.json")
+    assert selection.accepted
+    assert selection.learned.name == "network"
+    page = html.unescape((out / "report.html").read_text(encoding="utf-8"))
+    assert selection.reason in page
+    assert "baseline" in page
+    assert "certificates" in page  # among the timings
+    fields = meshio.read(out / "fields.vtu")
+    assert len(fields.points) == 861
+    with (out / "summary.csv").open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    radius = {row["candidate"]: float(row["value"]) for row in rows if row["quantity"] == "radius"}
+    assert radius == {"baseline": selection.baseline.radius.value, "learned": selection.learned.radius.value}
+    assert {row["selected"] for row in rows if row["candidate"] == "learned"} == {"yes"}
+    assert {row["quantity"] for row in rows} >= {"data", "pde", "bc", "optimality", "admissibility", "noise level"}
+
+
+def test_quiet_prints_nothing(case, tmp_path, capfd):
+    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 0
+    assert capfd.readouterr() == ("", "")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["selection.json"]
+
+
+def test_verbose_says_what_takes_how_long(case, tmp_path, capsys):
+    assert main(["certify", str(case), "--quiet", "--verbose", "--out", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    names = [line.partition(":")[0] for line in lines]
+    assert names[:3] == ["mesh", "problem (1,600 elements)", "candidate"]
+    assert {"baseline", "certificates", "learned candidate"} <= set(names)
+    assert all(line.endswith(" s") for line in lines)
+    assert main(["certify", str(case), "--quiet", "-vv", "--out", str(tmp_path / "out")]) == 0
+    assert "  stability" in {line.partition(":")[0] for line in capsys.readouterr().err.splitlines()}
+    # And quiet again afterwards.
+    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_candidate_that_is_worse_is_rejected_with_success(case, tmp_path, capsys):
+    raw = meshio.read(case.parent / "candidate.vtu")
+    raw.point_data = {name: 1.5 * values for name, values in raw.point_data.items()}
+    raw.write(case.parent / "candidate.vtu")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.startswith("learned candidate rejected, baseline kept")
+    assert json.loads((tmp_path / "out/selection.json").read_text())["accepted"] is False
+
+
+def test_old_files_go_with_new_ones(case, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("report.html", "mine.txt"):
+        (out / name).write_text("old")
+    assert main(["certify", str(case), "--quiet", "--out", str(out)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "selection.json"]
+
+
+def test_the_case_of_the_faulted_layers(tmp_path, capsys):
+    path = ROOT / "demos" / "cases" / "fault.toml"
+    assert main(["certify", str(path), "--out", str(tmp_path)]) == 0
+    assert "learned candidate accepted" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+
+
+def test_the_data_of_the_faulted_layers_are_what_the_script_makes(tmp_path):
+    script = ROOT / "demos" / "cases" / "make_fault.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=120)
+    shipped, made = (np.loadtxt(d / "fault_data.csv", delimiter=",", skiprows=1) for d in (script.parent, tmp_path))
+    np.testing.assert_allclose(made, shipped, rtol=1e-6)
+    shipped, made = (meshio.read(d / "fault_candidate.vtu") for d in (script.parent, tmp_path))
+    for name, values in shipped.point_data.items():
+        np.testing.assert_allclose(made.point_data[name], values, rtol=1e-6, atol=1e-6 * np.abs(values).max())
+
+
+GMSH_CASE = """
+[mesh]
+file = "made.msh"
+[problem]
+kind = "elliptic-source"
+conductivity = { west = 1.0, middle = "0.5 + 0.1*y", east = 2.0 }
+[boundary]
+dirichlet = { left = 0.0 }
+neumann = { right = "0.1*y" }
+robin = { rest = [1.0, 0.0] }
+[class]
+kind = "regions"
+[sensors]
+kind = "averages"
+radius = 0.05
+[data]
+file = "measured.csv"
+confidence = 0.95
+[candidate]
+file = "network.vtu"
+parameter = "q"
+[rule]
+kind = "exact"
+"""
+
+
+def gmsh_mesh(path):
+    gmsh = pytest.importorskip("gmsh", exc_type=ImportError)
+    gmsh.initialize(interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        parts = [gmsh.model.occ.addRectangle(x, 0.0, 0.0, 0.5, 1.0) for x in (0.0, 0.5, 1.0)]
+        gmsh.model.occ.fragment([(2, parts[0])], [(2, part) for part in parts[1:]])
+        gmsh.model.occ.synchronize()
+        for name, part in zip(("west", "middle", "east"), parts, strict=True):
+            gmsh.model.addPhysicalGroup(2, [part], name=name)
+        edges = {"left": [], "right": [], "rest": []}
+        for _, edge in gmsh.model.getEntities(1):
+            x, y, _ = gmsh.model.occ.getCenterOfMass(1, edge)
+            if y in (0.0, 1.0) or x in (0.0, 1.5):
+                edges["left" if x < 1e-9 else "right" if x > 1.5 - 1e-9 else "rest"].append(edge)
+        for name, members in edges.items():
+            gmsh.model.addPhysicalGroup(1, members, name=name)
+        gmsh.option.setNumber("Mesh.MeshSizeMax", 0.1)
+        gmsh.model.mesh.generate(2)
+        gmsh.write(str(path))
+    finally:
+        gmsh.finalize()
+
+
+def test_from_a_mesh_by_gmsh_to_a_report(tmp_path, capsys):
+    """Three subdomains, three kinds of boundary conditions, a candidate as VTU on a mesh of its own."""
+    gmsh_mesh(tmp_path / "made.msh")
+    (tmp_path / "case.toml").write_text(GMSH_CASE)
+    grid = [(x, y) for x in (0.15, 0.4, 0.65, 0.9, 1.15, 1.4) for y in (0.25, 0.75)]
+    rows = "\n".join(f"{x},{y},{0.1 * x:.6f},0.01" for x, y in grid)
+    (tmp_path / "measured.csv").write_text("x,y,value,std\n" + rows + "\n")
+    own = MeshTri.init_tensor(np.linspace(0.0, 1.5, 31), np.linspace(0.0, 1.0, 11))
+    flat = np.column_stack([own.p.T, np.zeros(own.nvertices)])
+    meshio.Mesh(flat, {"triangle": own.t.T}, point_data={"q": 0.2 * own.p[0]}).write(tmp_path / "network.vtu")
+    assert main(["certify", str(tmp_path / "case.toml"), "--out", str(tmp_path / "out")]) == 0
+    assert "learned candidate" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+
+
+def sub(old, new):
+    return lambda case: change(case, old, new)
+
+
+def in_file(name, old, new):
+    return lambda case: change(case.parent / name, old, new)
+
+
+def both(first, second):
+    def spoil(case):
+        first(case)
+        second(case)
+
+    return spoil
+
+
+def cut(name):
+    def shorten(case):
+        path = case.parent / name
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    return shorten
+
+
+DATA_KEY = 'file = "data.csv"'
+MISTAKES = {
+    "not TOML": (sub("[mesh]", "[mesh"), "is not valid TOML"),
+    "key given twice": (sub("radius = 0.06", "radius = 0.06\nradius = 0.06"), "is not valid TOML"),
+    "unknown section": (sub("[rule]", "[rules]"), "unknown key 'rules'; .* did you mean 'rule'?"),
+    "missing section": (sub("[mesh]\nfile", "[output2]\nfile"), "unknown key 'output2'.*'output'"),
+    "unknown key": (sub("degree = 1", "degre = 1"), "unknown key 'problem.degre'; .* did you mean 'degree'?"),
+    "unknown problem": (sub('"elliptic-source"', '"eliptic-source"'), "problem.kind is 'eliptic-source'; .* did you"),
+    "unknown class": (sub('kind = "cosine"', 'kind = "cosin"'), "class.kind is 'cosin'; .* did you mean 'cosine'?"),
+    "unknown sensors": (sub('"averages"', '"average"'), "sensors.kind is 'average'; .* did you mean 'averages'?"),
+    "unknown rule": (sub('kind = "residual" ', 'kind = "residuals"'), "rule.kind is 'residuals'; .* mean 'residual'?"),
+    "unknown baseline": (sub('"tikhonov"', '"tikonov"'), "baseline.kind is 'tikonov'; .* did you mean 'tikhonov'?"),
+    "unknown choice of weight": (sub('"discrepancy"', '"discrepency"'), "baseline.choose is .* mean 'discrepancy'?"),
+    "weight and choice": (sub('choose = "discrepancy"', 'choose = "gcv"\nweight = 1.0'), "baseline: give either"),
+    "baseline of another problem": (
+        sub('kind = "tikhonov"\nchoose = "discrepancy"', 'kind = "gauss-newton"\nweight = 1.0'),
+        "baseline.kind is 'gauss-newton'; a linear problem is solved by 'tikhonov'",
+    ),
+    "unknown subdomain": (sub("middle =", "midle ="), "problem.conductivity: region 'midle' .* mean 'middle'?"),
+    "subdomain left out": (sub("\ntop = 1.0", ""), "problem.conductivity leaves out .* elements"),
+    "unknown boundary": (sub("ground =", "grund ="), "boundary.dirichlet.grund: .* did you mean 'ground'?"),
+    "boundary twice": (sub("ground = 0.0", "ground = 0.0\nsides = 0.0"), "problem: boundary conditions .*sides"),
+    "conductivity that is negative": (sub("top = 1.0", "top = -1.0"), "problem.conductivity takes the value -1"),
+    "formula that is negative": (sub('"0.4 + 0.1*x"', '"0.4 - x"'), "problem.conductivity takes the value"),
+    "formula with an unknown name": (sub("0.1*x", "0.1*z"), "problem.conductivity.middle is .* unknown name 'z'"),
+    "formula with a call": (sub('"0.4 + 0.1*x"', "\"__import__('os')\""), "problem.conductivity.middle is"),
+    "formula without a value": (sub('"0.4 + 0.1*x"', '"1/(x-x)"'), "problem.conductivity.middle is .* no finite"),
+    "formula for a power": (sub("sin(pi*x/2)", "x^2"), r"boundary.robin.surface\[1\] is .* powers are written"),
+    "robin without a pair": (sub("surface = [0.5,", "surface = [0.5, 1,"), "boundary.robin.surface .*expected a pair"),
+    "text for a number": (sub("radius = 0.06", 'radius = "wide"'), "sensors.radius is 'wide'; expected a number"),
+    "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
+    "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: k is 10000000000, but the mesh has 861"),
+    "more modes than data": (sub("modes = 8", "modes = 40"), "case file .* k = 40 coordinates but .* m = 28"),
+    "confidence of one": (sub("confidence = 0.95", "confidence = 1.0"), "data.confidence is 1.0"),
+    "no noise level": (sub("confidence = 0.95", ""), "data.noise_level and data.confidence are both missing"),
+    "two noise levels": (sub("confidence = 0.95", "confidence = 0.95\nnoise_level = 1"), "both given"),
+    "no data": (sub(DATA_KEY, ""), "data.file and data.values are both missing"),
+    "data twice": (sub(DATA_KEY, DATA_KEY + "\nvalues = [1.0]"), "data.file and data.values are both given"),
+    "sensors twice": (sub("radius = 0.06", "radius = 0.06\npoints = [[1, 1]]"), "sensors.points is given, and in the"),
+    "sensors without places": (sub(DATA_KEY, "values = [1.0]\ndeviation = 0.1"), "sensors.points is missing"),
+    "deviations twice": (sub(DATA_KEY, DATA_KEY + "\ndeviation = 0.1"), "data.deviation is given, and a column"),
+    "unknown column": (sub(DATA_KEY, DATA_KEY + '\ncolumns.value = "valu"'), "data.file: .* did you mean 'value'"),
+    "data file missing": (sub('"data.csv"', '"dat.csv"'), "data.file: .*dat.csv cannot be read: No such file"),
+    "data that are no numbers": (in_file("data.csv", "0.15,0.15,", "0.15,0.15,n/a,"), "data.csv, line 2,"),
+    "data with NaN": (in_file("data.csv", "0.15,0.15,", "nan,0.15,"), "entries; the header has|expected a finite"),
+    "data with text": (in_file("data.csv", "\n0.15,0.15", "\na,0.15"), "line 2: x is 'a'; expected a finite number"),
+    "data without a header": (in_file("data.csv", "x,y,value,deviation\n", ""), "data.file: .* expected one called"),
+    "data with half a place": (in_file("data.csv", "x,y,", "x,why,"), "data.file has the coordinate x, not the"),
+    "deviation of zero": (in_file("data.csv", ",0.000", ",-0.000"), "data.file has the deviation"),
+    "sensor outside": (in_file("data.csv", "\n0.15,0.15", "\n5.0,0.15"), "sensors: sensor 0 at .* outside the mesh"),
+    "mesh file missing": (sub('"mesh.msh"', '"mush.msh"'), "mesh.file: .*mush.msh.*no such file"),
+    "mesh file damaged": (cut("mesh.msh"), "mesh.file: "),
+    "candidate file missing": (sub('"candidate.vtu"', '"candidat.vtu"'), "candidate.file: "),
+    "candidate file damaged": (cut("candidate.vtu"), "candidate.file: "),
+    "candidate of another kind": (sub('"candidate.vtu"', '"case.toml"'), "candidate.file: "),
+    "unknown field": (sub('parameter = "source"', 'parameter = "sauce"'), "candidate.file: .*'sauce'"),
+    "rule that contradicts itself": (
+        sub('kind = "residual" ', 'kind = "operational"\npde = "certified"'), "rule: pde='certified' goes with",
+    ),
+    "unknown file": (sub('"selection.json"', '"selection.jsn"'), r"output.files\[0\] is .* mean 'selection.json'?"),
+    "image without rays": (
+        lambda case: without_a_state(case), "sensors.kind does not fit; an image is seen by 'rays'",
+    ),
+    "times without heat": (
+        both(sub("confidence = 0.95", "noise_level = 1"), in_file("data.csv", "deviation", "time")),
+        "data.file has a column of times; a problem of kind 'elliptic-source' has none",
+    ),
+    "heat without times": (
+        both(lambda case: without_a_state(case, "heat-initial"), sub("[class]", "[boundary]\n[class]")),
+        "problem.times is missing",
+    ),
+    "flux of a heat problem": (
+        both(
+            lambda case: without_a_state(case, "heat-initial", "times = [1]"),
+            sub("[class]", "[boundary.neumann]\nsides = 1\n[class]"),
+        ),
+        "boundary.neumann is given; a problem of kind 'heat-initial' has no such condition",
+    ),
+    "number beyond all numbers": (sub("radius = 0.06", f"radius = 1{'0' * 400}"), "sensors.radius is 1000"),
+    "covariance of another size": (
+        both(in_file("data.csv", "deviation", "remark"), sub("[baseline]", "covariance = [[1]]\n[baseline]")),
+        "data.covariance has shape",
+    ),
+}  # fmt: skip
+
+
+def without_a_state(case, kind="tomography", more=""):
+    """Make it a problem of another kind, without coefficients and boundary conditions."""
+    text = case.read_text(encoding="utf-8")
+    begin, end = text.index("[problem]"), text.index("[class]")
+    case.write_text(f'{text[:begin]}[problem]\nkind = "{kind}"\n{more}\n{text[end:]}', encoding="utf-8")
+
+
+@pytest.mark.parametrize(("spoil", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_said_in_one_line_and_nothing_is_written(case, tmp_path, capfd, spoil, words):
+    spoil(case)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "report.html").write_text("old")
+    assert main(["certify", str(case), "--out", str(out)]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("femcert certify: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    assert re.search(words, captured.err), captured.err
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("report.html", "old")]
+
+
+def test_enough_kinds_of_mistakes():
+    assert len(MISTAKES) > 50
+
+
+@pytest.mark.parametrize("arguments", [[], ["case.toml", "--example", "here"]])
+def test_a_case_or_an_example(arguments, capsys):
+    assert main(["certify", *arguments]) == 2
+    assert "expected either a CASE.toml or --example DIR" in capsys.readouterr().err
+
+
+def test_a_case_that_is_not_there(tmp_path, capsys):
+    assert main(["certify", str(tmp_path / "nothing.toml"), "--out", str(tmp_path / "out")]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_example_needs_a_place_of_its_own(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name, word in (("mine", "is not empty"), ("file", "is a file"), ("file/below", "cannot write to")):
+        assert main(["certify", "--example", str(tmp_path / name)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert word in error
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "mine", "notes.txt"]
+
+
+def test_an_example_in_an_empty_directory(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    assert main(["certify", "--example", str(tmp_path / "empty")]) == 0
+    assert capsys.readouterr().out == f"run: femcert certify {tmp_path / 'empty' / 'case.toml'}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_directory_in_the_way(case, tmp_path, capsys):
+    (tmp_path / "out" / "fields.vtu").mkdir(parents=True)
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert "it is a directory" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["fields.vtu"]
+
+
+def test_no_space_left(case, tmp_path, monkeypatch, capsys):
+    from femcert.report import summary
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    change(case, '["selection.json"]', '["selection.json", "summary.csv"]')
+    monkeypatch.setattr(summary, "write_csv", full)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "selection.json").write_text("old")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("selection.json", "old")]
+
+
+def test_an_unsolvable_problem_fails_in_one_line(case, tmp_path, capsys):
+    change(case, "ground = 0.0", "")
+    change(case, "surface = [0.5,", "surface = [0.0,")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "singular" in error
+
+
+def test_as_a_process(case, tmp_path):
+    command = [sys.executable, "-m", "femcert.cli", "certify", str(case), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "learned candidate accepted" in done.stdout
