@@ -15,7 +15,9 @@ import pytest
 
 from femcert.cli import main
 from femcert.report import sweep as report
+from femcert.report.files import _draft_prefix
 from femcert.study.sweep import Sweep, sweep
+from femcert.study.sweep.lock import locked
 
 GRID = "[grid]\nsensors = [10, 35]\nnoise = [0.0, 0.05]\nmismatch = [0.0, 0.02]\nreplications = {}\n"
 TABLES = ["summary.csv", "regimes.csv", "trials.npz", "manifest.json"]
@@ -106,6 +108,48 @@ def test_a_finished_sweep(small, tmp_path, capsys):
     # Without --resume a finished sweep is replaced.
     assert main([*arguments, "--seed", "4", "--quiet"]) == 0
     assert contents(tmp_path / "out") != before
+
+
+@pytest.mark.parametrize("name", ["trials.npz", "summary.csv", "report.html"])
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_finished_sweep_with_a_damaged_result_is_computed_again(small, tmp_path, capsys, name, damage):
+    arguments = ["sweep", str(small), "--replications", "1", "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    before = contents(tmp_path / "out")
+    path = tmp_path / "out" / name
+    good = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    capsys.readouterr()
+    assert main([*arguments, "--resume"]) == 0
+    assert not capsys.readouterr().out.startswith("already finished")
+    assert path.read_bytes() == good
+    assert contents(tmp_path / "out") == before
+
+
+def test_drafts_of_a_killed_process_are_removed_from_a_finished_sweep(small, tmp_path, capsys):
+    arguments = ["sweep", str(small), "--replications", "1", "--quiet", "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    draft = tmp_path / "out" / f"{_draft_prefix()}{dead.pid}-abc"
+    (draft / "chunks").mkdir(parents=True)
+    assert main([*arguments, "--resume"]) == 0
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_two_sweeps_into_one_directory(small, tmp_path, capsys):
+    """The second is told who the first is, and touches nothing."""
+    with locked(tmp_path / "out"):
+        for options in ([], ["--resume"]):
+            assert main(["sweep", str(small), "--out", str(tmp_path / "out"), *options]) == 2
+            error = capsys.readouterr().err
+            assert error.count("\n") == 1
+            assert f"is in use by process {os.getpid()} on " in error
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [".lock"]
+    assert not (tmp_path / "out").exists()
 
 
 def started(case, out, *options):
@@ -220,6 +264,9 @@ def test_the_papers_sweep_is_checked(tmp_path, monkeypatch, capsys):
         (("[10, 35]", "[10, 350]"), "grid.sensors has the entry 350"),
         (("replications = 5", "replications = -5"), "replications is -5"),
         (("[grid]", "[grid"), "TOML"),
+        (("[0.0, 0.05]", "[[0.0]]"), "noise is [[0.0]]; expected a sequence of numbers"),
+        (("[0.0, 0.05]", "0.0"), "noise is 0.0; expected a sequence of numbers"),
+        (("replications = 5", "replications = 1000000000000"), "are more than 10,000,000,000 trials"),
     ],
 )
 def test_bad_files_end_in_one_line(small, tmp_path, capsys, change, word):
@@ -250,6 +297,8 @@ def test_no_scheduler(small, tmp_path, monkeypatch, capsys):
     assert main(["sweep", str(small), "--scheduler", "tcp://127.0.0.1:1", "--out", str(tmp_path / "o")]) == 2
     error = capsys.readouterr().err
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in error.splitlines()[-1]
+    # Nothing began, so nothing is unfinished.
+    assert not (tmp_path / "o").exists()
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["sweep", str(small), "--scheduler", "tcp://127.0.0.1:1", "--out", str(tmp_path / "p")]) == 2
     assert "install femcert[distributed]" in capsys.readouterr().err

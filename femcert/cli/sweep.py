@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..stages import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
+
+if TYPE_CHECKING:
+    from ..report.sweep_checks import Band
+    from ..study.sweep.file import SweepFile
 
 
 def add(commands: Any) -> None:
@@ -35,22 +39,39 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..report.files import check_free, draft_directory, publish
-    from ..report.sweep import REPORT, owned_files, write_sweep
-    from ..report.sweep_checks import bands
-    from ..study.sweep import sweep
+    from ..report.files import draft_directory
+    from ..report.sweep import REPORT
     from ..study.sweep.file import paper_file, read_sweep
-    from ..study.sweep.store import JOINED, MANIFEST
+    from ..study.sweep.lock import locked
 
     case = paper_file() if options.case is None else read_sweep(options.case)
     case = case.changed(replications=options.replications, seed=options.seed, chunk=options.chunk)
+    # Kept until the results are in their place: another sweep would meet files that come and go.
+    with locked(options.out), draft_directory(options.out) as draft:
+        if options.resume and case.is_finished(options.out):
+            if not options.quiet:
+                print(f"already finished; report: {options.out / REPORT}")
+            return SUCCESS
+        text, failures = _write(case, options, draft)
+    for check in failures:
+        print(f"check failed: {check}", file=sys.stderr)
+    if not options.quiet:
+        print(text)
+        print(f"report: {options.out / REPORT}")
+    return FAILED_CHECK if failures else SUCCESS
+
+
+def _write(case: SweepFile, options: argparse.Namespace, draft: Path) -> tuple[str, list[Band]]:
+    """Compute, write the results, and return what to print of them."""
+    from ..report.files import check_free, publish
+    from ..report.sweep import REPORT, owned_files, write_sweep
+    from ..report.sweep_checks import bands
+    from ..study.sweep import sweep
+    from ..study.sweep.store import JOINED, MANIFEST, sealed_manifest
+
     chunks, owned = options.out / "chunks", ["trials.npz", MANIFEST, *owned_files()]
-    if options.resume and case.is_finished(options.out):
-        if not options.quiet:
-            print(f"already finished; report: {options.out / REPORT}")
-        return SUCCESS
-    with progress(case.grid.trials, options.quiet, "trial") as bar, draft_directory(options.out) as draft:
-        check_free(options.out, owned)
+    check_free(options.out, owned)
+    with progress(case.grid.trials, options.quiet, "trial") as bar:
 
         def finished(done: int) -> None:
             if bar.n == 0 and done > case.chunk:
@@ -65,15 +86,10 @@ def _run(options: argparse.Namespace) -> int:
         with stage("report"):
             write_sweep(result, draft, compare=not case.own)
         result.save(draft / owned[0])
-        (draft / MANIFEST).write_bytes((chunks / MANIFEST).read_bytes())
+        (draft / MANIFEST).write_text(sealed_manifest(chunks / MANIFEST, draft), encoding="utf-8")
         text, failures = str(result), [check for check in ([] if case.own else bands(result)) if not check.passed]
         # Closes the file of the records, which some systems want before it can be removed.
         del result
         publish(draft, options.out, owned=owned, last=REPORT)
         chunks.rename(draft / "chunks")
-    for check in failures:
-        print(f"check failed: {check}", file=sys.stderr)
-    if not options.quiet:
-        print(text)
-        print(f"report: {options.out / REPORT}")
-    return FAILED_CHECK if failures else SUCCESS
+    return text, failures
