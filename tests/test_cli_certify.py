@@ -261,7 +261,7 @@ MISTAKES = {
     "robin without a pair": (sub("surface = [0.5,", "surface = [0.5, 1,"), "boundary.robin.surface .*expected a pair"),
     "text for a number": (sub("radius = 0.06", 'radius = "wide"'), "sensors.radius is 'wide'; expected a number"),
     "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
-    "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: k is 10000000000, but the mesh has 861"),
+    "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: a space of dimension 10000000000 on 861"),
     "more modes than data": (sub("modes = 8", "modes = 40"), "case file .* k = 40 coordinates but .* m = 28"),
     "confidence of one": (sub("confidence = 0.95", "confidence = 1.0"), "data.confidence is 1.0"),
     "no noise level": (sub("confidence = 0.95", ""), "data.noise_level and data.confidence are both missing"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,10 @@ class _ProductSpace(ParameterSpace):
         self, basis: Basis, k: int | tuple[int, int], *, inner: str = "l2", box: Box | None = None
     ) -> None:
         x = check_state_basis(basis).doflocs
-        modes_asked = int(np.prod([count(n, "k") for n in (k if isinstance(k, tuple) else (k,))], dtype=object))
-        if modes_asked > basis.N:
-            raise InputError(f"k is {k}, but the mesh has {basis.N} dofs; refine it or take fewer modes")
+        # Here already: tables of modes that no space can hold may not fit in memory.
+        dimension = prod(count(n, "k") for n in (k if isinstance(k, tuple) else (k,)))
+        if dimension > basis.N:
+            raise InputError(f"a space of dimension {dimension} on {basis.N} dofs; expected 1 to {basis.N}")
         self.low, self.high = _limits(basis, box)
         self.frequencies = _frequencies(k, self.lengths, self._first)
         modes = self._modes(x)

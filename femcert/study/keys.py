@@ -71,7 +71,7 @@ def as_switch(value: Any, name: str) -> bool:
 
 
 def at_key(key: str, make: Callable[[], Made], names: Collection[str] = ()) -> Made:
-    """``make()``, where an `InputError` gets the key in front; one that begins with one of the `names` is about that."""
+    """``make()``, where an `InputError` gets the key in front; one that begins with a name of `names` is about it."""
     try:
         return make()
     except InputError as error:
