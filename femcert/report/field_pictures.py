@@ -10,12 +10,15 @@ from ..problem.checks import Array
 from . import style
 from .fields import draw_image, draw_line, triangulated
 from .stability_figure import SIGNED_MAP
-from .svg import SOFT, Picture, picture
+from .svg import SOFT, Picture, axes_within, picture
 
 # Above this, an image is smaller than the triangles it shows.
 MOST_VECTOR = 1500
 BANDS = 24
 MOST_MARKS = 400
+# Left, bottom, right and top, in inches.
+MAP_MARGINS = (0.42, 0.27, 0.76, 0.17)
+LINE_MARGINS = (0.68, 0.43, 0.12, 0.32)
 
 
 def lines_picture(
@@ -30,7 +33,7 @@ def lines_picture(
     """Fields on a line mesh, with their names; `marks` are points of the x axis."""
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots()
+        axes = axes_within(figure, *LINE_MARGINS)
         style.tidy(axes)
         for label, values, look in lines:
             draw_line(axes, basis, values, label=label, **look)
@@ -39,7 +42,8 @@ def lines_picture(
             look = {"color": SOFT, "marker": "|", "linestyle": "none", "clip_on": False}
             axes.plot(places, np.zeros(len(places)), transform=axes.get_xaxis_transform(), label="sensors", **look)
         axes.set_xlabel("x")
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8.5, handlelength=2.4)
+        axes.yaxis.get_major_formatter().set_powerlimits((-2, 4))
+        legend_above(axes)
 
     return picture(name, title, draw, caption=caption, size=(4.8, 3.0), wide=True)
 
@@ -64,7 +68,7 @@ def field_picture(
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots()
+        axes = axes_within(figure, *MAP_MARGINS)
         look = {"cmap": SIGNED_MAP if signed else style.IMAGE_MAP, "vmin": low, "vmax": high}
         joined = _joined(basis, values)
         if joined is None:
@@ -88,7 +92,7 @@ def elements_picture(name: str, title: str, mesh: Any, values: Array, most: floa
     top = most if most > 0.0 else 1.0
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots()
+        axes = axes_within(figure, *(LINE_MARGINS if mesh.dim() == 1 else MAP_MARGINS))
         if mesh.dim() == 1:
             style.tidy(axes)
             ends = np.sort(mesh.p[0, mesh.t], axis=0)
@@ -112,15 +116,23 @@ def elements_picture(name: str, title: str, mesh: Any, values: Array, most: floa
     return picture(name, title, draw, caption=caption, size=size)
 
 
+def legend_above(axes: Any) -> None:
+    """A legend in the margin above the axes, beside the place of a common factor of the numbers."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0.08, 1.0), ncols=3, frameon=False, fontsize=8.5, handlelength=2.2)
+
+
 def _dress_map(figure: Any, axes: Any, image: Any) -> None:
     """A colour bar with few numbers, no frame."""
     from matplotlib.ticker import MaxNLocator
 
-    bar = figure.colorbar(image, ax=axes, shrink=0.9, pad=0.03, aspect=24, ticks=MaxNLocator(6))
+    box, width = axes.get_position(), figure.get_size_inches()[0]
+    beside = figure.add_axes((box.x1 + 0.1 / width, box.y0, 0.1 / width, box.height))
+    bar = figure.colorbar(image, cax=beside, ticks=MaxNLocator(6))
     bar.outline.set_visible(False)
     # Two hundred colours, or the few of a map in bands.
     bar.solids.set(edgecolor="face", rasterized=bar.solids.get_array().size > 2 * BANDS)
-    bar.formatter.set_powerlimits((-3, 4))
+    bar.formatter.set_powerlimits((-2, 4))
+    beside.tick_params(length=2.5, labelsize=8.5)
     axes.set_frame_on(False)
     axes.tick_params(length=2.5, labelsize=8)
     for axis in (axes.xaxis, axes.yaxis):
@@ -128,8 +140,10 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
 
 
 def _map_size(mesh: Any) -> tuple[float, float]:
+    """Width and height in inches for a map of the shape of the mesh."""
+    left, bottom, right, top = MAP_MARGINS
     width, height = np.ptp(mesh.p, axis=1)
-    return 3.4, 2.5 * float(np.clip(height / width, 0.3, 1.5)) + 0.35
+    return 3.4, (3.4 - left - right) * float(np.clip(height / width, 0.3, 1.6)) + bottom + top
 
 
 def _joined(basis: Any, values: Array) -> tuple[Any, Array] | None:

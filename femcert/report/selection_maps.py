@@ -17,8 +17,8 @@ from ..residual.dual import dual_norm
 from ..selection import Selection
 from ..stability import Stability, stability
 from . import style
-from .field_pictures import elements_picture, field_picture, lines_picture
-from .svg import INK, Picture, picture
+from .field_pictures import LINE_MARGINS, elements_picture, field_picture, legend_above, lines_picture
+from .svg import INK, Picture, axes_within, picture
 
 # Above this many elements the equilibrated bound takes longer than a page is worth.
 MOST_EQUILIBRATED = 20_000
@@ -178,7 +178,7 @@ def singular_values_picture(found: Stability, noise_level: float | None) -> Pict
     hidden = np.zeros(len(sigma), dtype=bool) if level is None else sigma <= level
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots()
+        axes = axes_within(figure, *LINE_MARGINS)
         style.tidy(axes)
         for chosen, colour, name in ((~hidden, style.BLUE, "seen"), (hidden, style.RED, "below the noise")):
             if chosen.any():
@@ -190,7 +190,7 @@ def singular_values_picture(found: Stability, noise_level: float | None) -> Pict
         axes.set_xlim(0.3, len(sigma) + 0.7)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("direction")
-        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8.5, handletextpad=0.4)
+        legend_above(axes)
 
     caption = f"what a unit of each direction does to the data; condition {style.short(found.condition)}"
     if found.method == "sparse":

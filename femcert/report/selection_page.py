@@ -35,7 +35,7 @@ def selection_page(
     """A selection as HTML; `problem` is where the fields of a loaded selection live, `timings` are in seconds."""
     if problem is not None and not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
-    shown = Shown.of(selection, problem)
+    times, shown = _timing_rows(timings or {}), Shown.of(selection, problem)
     decision, why = decision_words(selection)
     return render(
         "selection.html",
@@ -52,7 +52,7 @@ def selection_page(
         confidence=_confidence_rows(selection),
         sections=_sections(selection, shown),
         provenance=provenance(selection, shown),
-        timings=_timing_rows(timings or {}),
+        timings=times,
     )
 
 

@@ -174,7 +174,6 @@ def _candidate_rows(selection: Selection, shown: Shown | None) -> list[tuple[str
             rows.append((f"SHA-256 of the {role} fields", candidate.digest))
         if certificate is not None and certificate.digest not in (None, candidate and candidate.digest):
             rows.append((f"SHA-256 of the {role} candidate as sampled", str(certificate.digest)))
-        carried = getattr(candidate, "interpolation", None)
-        if carried is not None:
-            rows.append((f"{role}: carried from another mesh", str(carried)))
+        if candidate is not None and candidate.interpolation is not None:
+            rows.append((f"origin of the {role} candidate", str(candidate.interpolation)))
     return rows

@@ -61,10 +61,17 @@ def picture(
 
     text = io.StringIO()
     with rc_context(_settings(name)):
-        figure = Figure(figsize=size, layout="constrained", facecolor="none")
+        figure = Figure(figsize=size, facecolor="none")
         draw(figure)
         figure.savefig(text, format="svg", dpi=150, metadata={"Date": None})
     return Picture(title, caption, Markup(_embedded(text.getvalue(), name, title)), wide)
+
+
+def axes_within(figure: Any, left: float, bottom: float, right: float, top: float) -> Any:
+    """Axes with margins in inches: the same in all pictures, and far quicker than a layout that measures texts."""
+    width, height = figure.get_size_inches()
+    box = (left / width, bottom / height, 1.0 - (left + right) / width, 1.0 - (bottom + top) / height)
+    return figure.add_axes(box)
 
 
 def _settings(name: str) -> Any:

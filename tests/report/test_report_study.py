@@ -44,7 +44,9 @@ def words(source):
     assert content.open == []
     assert all(address.startswith("data:image/png;base64,") for address in content.addresses)
     bare = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", source)
-    assert not re.search(r"https?://|@import|url\(|<script|<link", bare)
+    # The one script sorts tables; the policy of the page names it by its hash.
+    assert bare.count("<script>") == bare.count("script-src 'sha256-") == 1
+    assert not re.search(r"https?://|@import|url\(|<script |<link", bare)
     assert "prefers-color-scheme: dark" in source
     return " ".join(" ".join(content.text).split()), len(content.addresses)
 
@@ -169,52 +171,6 @@ def test_only_studies(draw, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("learned", ["good", "bad", "missing"])
-def test_a_page_of_a_selection(learned, tmp_path):
-    from skfem import Basis, ElementLineP1
-
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 6))
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
-    data = problem.simulate(problem.parameters.field([1.0, -0.5, 0.25]), noise=0.02)
-    coefficients = {"good": [1.0, -0.5, 0.25], "bad": [9.0, 9.0, 9.0], "missing": [1.0]}[learned]
-    selection = fc.no_harm(
-        problem, data, baseline=fc.Tikhonov(weight=1e-2), rule=fc.ResidualRadius(),
-        learned=lambda problem, data: fc.Candidate.from_coefficients(problem, coefficients),
-    )  # fmt: skip
-    source = write_report(selection, tmp_path / "selection.html").read_text(encoding="utf-8")
-    text, pictures = words(source)
-    assert pictures == 1
-    assert ("accepted" in text) == selection.accepted
-    assert selection.reason[1:] in text
-    for row in selection.rows():
-        assert " ".join(row) in text
-
-
-@pytest.mark.parametrize(("pde_norm", "side"), [("rms", "estimate"), ("equilibrated", "upper"), ("enriched", "lower")])
-def test_a_page_of_a_selection_shows_sides_and_sources(pde_norm, side, tmp_path):
-    from skfem import Basis, ElementTriP1
-
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    sensors = fc.AverageSensors(basis, [[0.3, 0.3], [0.7, 0.3], [0.5, 0.7]], radius=0.1)
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
-    data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.02)
-    selection = fc.no_harm(
-        problem, data, baseline=fc.Tikhonov(weight=1e-6), rule=fc.OperationalRadius(pde=0.25, pde_norm=pde_norm),
-        learned=lambda problem, data: fc.Candidate.from_coefficients(problem, [1.0, 0.5]),
-    )  # fmt: skip
-    text, _ = words(write_report(selection, tmp_path / "selection.html").read_text(encoding="utf-8"))
-    pde = selection.baseline.residuals.pde
-    assert pde.side == side
-    assert f"pde {pde.value:.4g} ({side})" in text
-    assert f"pde {pde.value:.4g} ({side})" in " ".join(str(selection).split())
-    assert pde.source in text
-    # Only the baseline reports how stationary it is.
-    assert "baseline: reported by the candidate, learned: gradient of the data misfit" in text
-    assert "weights pde 0.25, bc 1, optimality 0" in text
-    assert ("root mean square" if pde_norm == "rms" else f"“{pde_norm}”") in text
-
-
 @pytest.mark.parametrize(("last", "labels"), [(30_000, {"2,000", "5,000"}), (3_000_000, {"10,000", "100,000"})])
 def test_ticks_are_numbers_to_read(last, labels):
     rows = [Level(level=i, elements=n, dofs=n, h=1.0, lower=20.0 / n, upper=30.0 / n, seconds=0.0)
@@ -227,16 +183,6 @@ def test_ticks_are_numbers_to_read(last, labels):
     figure.draw_without_rendering()
     shown = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert labels <= set(shown)
-
-
-def test_texts_are_escaped(tmp_path):
-    selection = fc.Selection(
-        accepted=False, reason="<b>bold</b> & more", state=None, parameter=np.zeros(1), baseline=None, learned=None,
-        rule={}, tolerance=0.0, versions={"femcert": "0"},
-    )  # fmt: skip
-    source = write_report(selection, tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in source
-    assert words(source)[1] == 0
 
 
 def test_each_column_has_a_heading():

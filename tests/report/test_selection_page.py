@@ -1,0 +1,398 @@
+"""What the page of a selection says and shows."""
+
+import re
+from functools import cache
+from html import unescape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementLineP2,
+    ElementQuad1,
+    ElementTriP0,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+from skfem.helpers import dot, grad
+
+import femcert as fc
+from femcert.report import write_report
+from femcert.report.field_pictures import MOST_VECTOR, field_picture
+from femcert.report.radius_bars import LEAST_WIDTH, PART_WORDS, radius_bars
+from femcert.report.selection_figure import PARTS
+from femcert.report.selection_maps import Shown, indicator_section
+from femcert.report.selection_page import PART_COLOURS, selection_page
+from femcert.report.selection_words import claim_words, percent, provenance, rule_words, sources
+from femcert.report.svg import picture
+
+GRID = [[x, y] for x in (0.3, 0.5, 0.7) for y in (0.3, 0.7)]
+EVIL = "<script>alert('x')</script> ]]> \"quoted\" & <b>"
+
+
+@BilinearForm
+def diffusion(u, v, _):
+    return dot(grad(u), grad(v))
+
+
+def plane(element=ElementTriP1, refined=3, kind=fc.EllipticSource, **options):
+    basis = Basis(MeshTri().refined(refined), element())
+    sensors = fc.AverageSensors(basis, GRID, radius=0.1)
+    return kind(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors, **options)
+
+
+def line():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP2())
+    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 6))
+    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+
+
+def tomography():
+    basis = Basis(MeshQuad().refined(3), ElementQuad1())
+    return fc.Tomography(basis, parameters=fc.CosineSpace(basis, 3), angles=[0.0, 45.0, 90.0, 135.0], bins=6)
+
+
+def made(problem, learned=(1.0, -0.5, 0.25), rule=None, baseline=None, **options):
+    data = problem.simulate(problem.parameters.field([1.0, -0.5, 0.25]), noise=0.02, seed=1)
+    candidate = learned
+    if isinstance(learned, tuple):
+        candidate = fc.Candidate.from_coefficients(problem, learned, optimality=0.0, name="network")
+    return fc.no_harm(
+        problem, data, learned=candidate, baseline=baseline or fc.Tikhonov(weight=1e-4),
+        rule=rule or fc.ResidualRadius(), **options,
+    )  # fmt: skip
+
+
+def crash(problem, data):
+    raise RuntimeError(EVIL)
+
+
+def blind():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    row = fc.PointSensors(basis, [[0.4, 0.4]]).matrix.toarray()
+    sensors = fc.MatrixSensors(np.vstack([row, 2.0 * row, 3.0 * row]))
+    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+
+
+def heat():
+    return plane(refined=2, kind=fc.HeatInitial, times=[0.01, 0.02], steps=4)
+
+
+def coefficient():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    sensors = fc.AverageSensors(basis, GRID, radius=0.1)
+    return fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 3), sensors=sensors, source=1.0)
+
+
+MAKE = {
+    "accepted": lambda: made(plane(refined=2)),
+    "rejected": lambda: made(plane(refined=2), learned=(3.0, 3.0, 3.0), tolerance=0.01),
+    "crash": lambda: made(plane(refined=2), learned=crash),
+    "heat": lambda: made(heat()),
+    "tomography": lambda: made(tomography()),
+    "line": lambda: made(line(), rule=fc.GuaranteedRadius()),
+    "dominance": lambda: made(plane(refined=2), rule=fc.Dominance()),
+    "dominance on a line": lambda: made(line(), rule=fc.Dominance(), learned=(2.0, 2.0, 2.0)),
+    "stochastic": lambda: made(
+        plane(ElementTriP2, 2),
+        learned=fc.Tikhonov(weight=1e-9),
+        rule=fc.StochasticRadius(points=500, zeta=0.02, seed=17, bound="betting"),
+    ),
+    "estimate": lambda: made(coefficient(), learned=(0.1, 0.1, 0.1), baseline=fc.GaussNewton(weight=1e-4)),
+    "own forms": lambda: made(plane(refined=2, kind=fc.LinearProblem, operator=diffusion)),
+    "blind": lambda: made(blind()),
+}
+# The others differ from these in words only, or in a picture that is tested alone.
+PAGES = [name for name in MAKE if name not in ("rejected", "own forms")]
+IN_PLANE = {"accepted": 12, "crash": 7, "heat": 10, "tomography": 6, "dominance": 13, "blind": 5}
+
+
+@cache
+def selection(name):
+    return MAKE[name]()
+
+
+@cache
+def page(name):
+    return selection_page(selection(name))
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style", "svg"} & set(self.open):
+            self.text.append(data)
+
+
+def read(source):
+    """Tags and text of a page that is well formed and loads nothing."""
+    reader = Reader()
+    reader.feed(source)
+    reader.close()
+    assert reader.open == []
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)|<script |<link", re.sub(r"base64,[^\"]*", "", source))
+    return reader.tags, " ".join(" ".join(reader.text).split())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_says_the_decision_first_and_shows_all_the_evidence(name):
+    found = selection(name)
+    tags, text = read(page(name))
+    verdict = "is accepted" if found.accepted else "is rejected and the baseline kept"
+    assert re.match(rf"\w+ . femcert selection femcert selection [✓✗] The learned candidate[^:]* {verdict}:", text)
+    assert " ".join(found.reason.split()) in text
+    assert text.index(claim_words(found)) < text.index("radius of the baseline")
+    for row in found.rows():
+        assert " ".join(row) in text
+    assert {tag for tag, _ in tags} >= {"h1", "main"}
+    # Tables are whole without the script, which adds the buttons.
+    assert not any(tag == "button" for tag, _ in tags)
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:url\(#|href="#)([^)"]*)', page(name))
+    assert set(used) <= set(ids)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pictures_have_words_and_are_drawn_in_the_colours_of_the_page(name):
+    source = page(name)
+    drawings = re.findall(r"<svg.*?</svg>", source, re.DOTALL)
+    if name in IN_PLANE:
+        assert len(drawings) == IN_PLANE[name]
+    assert drawings
+    for drawing in drawings:
+        assert re.match(r'<svg viewBox="[^"]*" role="img" aria-label="[^"]+"', drawing)
+        assert "<text" in drawing
+        assert "currentColor" in drawing
+        assert "<style" not in drawing
+        assert "<metadata" not in drawing
+
+
+def test_small_meshes_are_vector_and_large_ones_images():
+    rng = np.random.default_rng(0)
+    for refined, raster in ((3, False), (5, True)):
+        basis = Basis(MeshTri().refined(refined), ElementTriP1())
+        assert (basis.mesh.nelements > MOST_VECTOR) == raster
+        drawn = str(field_picture("x", "x", basis, rng.standard_normal(basis.N)).svg)
+        assert ("data:image/png" in drawn) == raster
+        assert len(drawn) < 200_000
+    # A field with jumps cannot be drawn in bands.
+    basis = Basis(MeshTri().refined(2), ElementTriP0())
+    assert "data:image/png" in str(field_picture("x", "x", basis, rng.standard_normal(basis.N)).svg)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 1e-30, 1e30])
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_constant_field_can_be_drawn(value, signed):
+    basis = Basis(MeshTri().refined(1), ElementTriP1())
+    field_picture("x", "x", basis, np.full(basis.N, value), signed=signed)
+
+
+def test_texts_of_a_picture_are_escaped():
+    def draw(figure):
+        figure.text(0.5, 0.5, EVIL, parse_math=False)
+
+    drawn = str(picture("name", EVIL, draw).svg)
+    assert "<script" not in drawn
+    assert "<b>" not in drawn
+    assert unescape(re.search(r'aria-label="([^"]*)"', drawn)[1]) == EVIL
+
+
+def test_names_reasons_and_steps_of_a_user_are_escaped():
+    problem = tomography()
+    candidate = fc.Candidate.from_coefficients(problem, [1.0, -0.5, 0.25], name=EVIL)
+    accepted = made(problem, learned=candidate)
+    assert accepted.learned.name == EVIL
+    for source in (selection_page(accepted, timings={EVIL: 1.0}), page("crash")):
+        tags, text = read(source)
+        assert EVIL in text
+        assert sum(tag == "script" for tag, _ in tags) == 1
+        assert "alert(" not in re.search(r"<script>.*?</script>", source, re.DOTALL)[0]
+
+
+@pytest.mark.parametrize("name", ["accepted", "rejected", "dominance", "line", "heat", "stochastic", "estimate"])
+def test_the_parts_of_the_bars_sum_to_the_radii(name):
+    found = selection(name)
+    bars = radius_bars(found)
+    for bar, certificate in zip(bars.bars, (found.baseline, found.learned), strict=True):
+        assert sum(value for _, value, _ in bar.parts) == pytest.approx(certificate.radius.value, rel=8 * LEAST_WIDTH)
+        assert bar.proven == (certificate.radius.side == "upper")
+    widths = [sum(width for _, _, width in bar.parts) for bar in bars.bars]
+    assert max([*widths, bars.limit or 0.0]) == pytest.approx(100.0, abs=1.0)
+    assert widths[1] / widths[0] == pytest.approx(found.ratio, rel=0.02)
+    for column, certificate in ((3, found.baseline), (4, found.learned)):
+        assert sum(row[column] for row in bars.rows) == pytest.approx(certificate.radius.value)
+    if found.comparison is None:
+        end = 100.0 * (found.baseline.radius.value + found.tolerance)
+        assert bars.limit == pytest.approx(end / max(end / 100.0, found.learned.radius.value))
+    else:
+        assert bars.limit is None
+
+
+def test_every_part_has_a_name_and_a_colour():
+    assert set(PARTS) == set(PART_WORDS) == set(PART_COLOURS)
+
+
+def test_an_estimate_is_not_called_proven():
+    _, text = read(page("estimate"))
+    assert "is an estimate: nothing is proven" in text
+    assert "striped: an estimate" in text
+    assert "is proven:" not in text
+    _, proven = read(page("accepted"))
+    assert "is proven: every parameter of the admissible class" in proven
+    assert "striped" not in proven
+    assert "Nothing is claimed" in read(page("blind"))[1]
+
+
+def test_confidence_is_shown_where_a_rule_samples():
+    _, text = read(page("stochastic"))
+    assert "the baseline's radius holds 98 %" in text
+    assert "both hold 96 %" in text
+    assert "is proven, with probability 96 % at least" in text
+    assert "seed of the rule 17" in text
+    assert selection("stochastic").learned.digest in text
+    assert "Confidence" not in read(page("accepted"))[1]
+
+
+def test_probabilities_are_not_rounded_up():
+    assert percent(0.99999) == "99.99 %"
+    assert percent(1.0 - 0.05) == "95 %"
+    assert percent(-0.4) == "0 %"
+
+
+@pytest.mark.parametrize("name", ["dominance", "dominance on a line"])
+def test_dominance_names_the_truth(name):
+    found = selection(name)
+    _, text = read(page(name))
+    assert "The truth that decides" in text
+    assert "the radii do not decide" in text
+    norm = found.case.problem.parameters.norm
+    far = norm(found.case.learned.parameter - found.comparison.truth)
+    assert f"{far:.3g} from the learned" in text
+    assert "may reach to here" not in text
+    assert "The truth that decides" not in read(page("accepted"))[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("heat", "Left out: a heat state has a residual at every time"),
+        ("tomography", "This problem has no state"),
+        ("tomography", "Left out: tomography has no state equation"),
+        ("crash", "There is no learned candidate to draw."),
+        ("blind", "Left out: sigma_min"),
+    ],
+)
+def test_what_is_missing_is_said(name, words):
+    assert words in read(page(name))[1]
+
+
+def test_own_forms_have_no_indicators():
+    found = selection("own forms")
+    section = indicator_section(Shown.of(found, None))
+    assert section.pictures == []
+    assert "needs the strong form, which a LinearProblem does not know" in section.missing
+
+
+def test_provenance():
+    found = selection("accepted")
+    _, text = read(page("accepted"))
+    problem = found.case.problem
+    for words in (
+        "rule ResidualRadius", "tolerance 0", "weight of pde 1", "problem EllipticSource", "MeshTri1, 32 elements",
+        "25 vertices", "SineSpace, 3 coordinates", "observations 6 by AverageSensors",
+        "name of the learned candidate network",
+        f"noise level {found.case.data.noise_level:.4g}", f"version of numpy {np.__version__}",
+        f"SHA-256 of the learned fields {found.case.learned.digest}",
+    ):  # fmt: skip
+        assert words in text, words
+    assert f"{problem.basis.N:,} of the state" in text
+
+
+def test_where_a_candidate_was_carried_from_is_shown():
+    problem = line()
+    coarse = Basis(MeshLine(np.linspace(0.0, 1.0, 14)), ElementLineP2())
+    values = np.sin(np.pi * coarse.doflocs[0])
+    candidate = fc.Candidate.from_basis(problem, coarse, parameter=values)
+    found = made(problem, learned=candidate)
+    assert found.case.learned.interpolation.distance > 0.0
+    rows = dict(provenance(found, Shown.of(found, None)))
+    assert rows["origin of the learned candidate"] == str(candidate.interpolation)
+    assert "origin of the baseline candidate" not in rows
+
+
+def test_timings():
+    _, text = read(selection_page(selection("blind"), timings={"baseline": 1.5, "learned": 0.5}))
+    assert "baseline 1.50 75 %" in text
+    assert "2.00 s in all" in text
+    assert "s in all" not in read(page("blind"))[1]
+    with pytest.raises(fc.InputError, match=r"timings\['a'\]"):
+        selection_page(selection("blind"), timings={"a": float("nan")})
+
+
+@pytest.mark.parametrize("name", ["crash", "line", "dominance", "tomography", "blind"])
+def test_a_loaded_selection_has_a_page_and_with_its_problem_maps(name, tmp_path):
+    found = selection(name)
+    found.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    _, text = read(write_report(again, tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "write_report(..., problem=...)" in text
+    assert " ".join(found.reason.split()) in text
+    source = write_report(again, tmp_path / "page.html", problem=found.case.problem).read_text(encoding="utf-8")
+    _, text = read(source)
+    assert "Only the selected reconstruction is in the file." in text
+    assert len(re.findall("<svg", source)) >= 1
+    other = line() if name != "line" else blind()
+    with pytest.raises(fc.InputError, match="parameter has shape"):
+        write_report(again, tmp_path / "other.html", problem=other)
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_what_a_report_takes(tmp_path):
+    with pytest.raises(fc.InputError, match="problem is a str"):
+        write_report(selection("blind"), tmp_path / "page.html", problem="poisson")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_selection_of_nothing_has_a_page():
+    empty = fc.Selection(
+        accepted=False, reason="<b>bold</b> & more", state=None, parameter=np.zeros(1), baseline=None, learned=None,
+        rule={}, tolerance=0.0, versions={"femcert": "0"},
+    )  # fmt: skip
+    tags, text = read(selection_page(empty))
+    assert "<b>bold</b> & more" in text
+    assert not any(tag == "svg" for tag, _ in tags)
+
+
+@pytest.mark.parametrize(("pde_norm", "side"), [("rms", "estimate"), ("equilibrated", "upper"), ("enriched", "lower")])
+def test_sides_and_sources(pde_norm, side):
+    rule = fc.OperationalRadius(pde=0.25, pde_norm=pde_norm)
+    found = made(plane(refined=2), rule=rule, learned=fc.Tikhonov(weight=1e-6))
+    pde = found.baseline.residuals.pde
+    assert pde.side == side
+    assert ("pde", f"{pde.value:.4g} ({side})") in [row[:2] for row in found.rows()]
+    assert sources(found)["pde"] == pde.source
+    assert "weights pde 0.25, bc 1, optimality 0" in rule_words(found.rule)
+    assert ("root mean square" if pde_norm == "rms" else f"“{pde_norm}”") in rule_words(found.rule)
+
+
+def test_both_sources_are_named_where_they_differ():
+    candidate = fc.Candidate.from_coefficients(plane(refined=2), [1.0, -0.5, 0.25])
+    words = sources(made(plane(refined=2), learned=candidate))["optimality"]
+    assert words.startswith("baseline: reported by the candidate, learned: gradient of the data misfit")
