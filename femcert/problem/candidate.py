@@ -16,6 +16,7 @@ from .candidate_functions import Functions, callable_of, checked_envelope, sampl
 from .candidate_values import stored, stored_number, stored_points
 from .checks import Array, number
 from .lagrange import same_mesh, sampled
+from .mesh import about
 from .transfer import on_dofs
 from .transfer_points import PointCloud
 from .transfer_record import Interpolation
@@ -268,16 +269,19 @@ class Candidate:
         InputError
             The file is missing, damaged or foreign, has no such field, or does not fit the problem.
         """
-        found = read_fields(path, _of_problem(problem), parameter=parameter, state=state)
-        more: dict[str, Any] = {"optimality": found.optimality, "training_points": found.training_points}
-        more["name"] = Path(path).stem if name is None else name
-        fields = {"parameter": found.parameter, "state": found.state}
-        if found.points is not None:
-            return cls.from_points(problem, found.points, tolerance=tolerance, **fields, **more)
-        if found.basis is not None:
-            home = found.parameter_basis
-            return cls.from_basis(problem, found.basis, parameter_basis=home, tolerance=tolerance, **fields, **more)
-        return cls._of_fields(problem, found.parameter, found.state, found.interpolation, **more)
+        if not isinstance(path, (str, Path)):
+            raise InputError(f"path is {path!r}; expected the name of a file")
+        with about(path, "candidate"):
+            found = read_fields(Path(path), _of_problem(problem), parameter=parameter, state=state)
+            more: dict[str, Any] = {"optimality": found.optimality, "training_points": found.training_points}
+            more["name"] = Path(path).stem if name is None else name
+            fields = {"parameter": found.parameter, "state": found.state}
+            if found.points is not None:
+                return cls.from_points(problem, found.points, tolerance=tolerance, **fields, **more)
+            if found.basis is not None:
+                home = found.parameter_basis
+                return cls.from_basis(problem, found.basis, parameter_basis=home, tolerance=tolerance, **fields, **more)
+            return cls._of_fields(problem, interpolation=found.interpolation, **fields, **more)
 
     @classmethod
     def _of_fields(

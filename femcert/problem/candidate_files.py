@@ -17,10 +17,11 @@ import numpy as np
 from skfem import Basis
 
 from ..errors import InputError
+from .base import Problem
 from .candidate_meshes import MeshFields
 from .checks import Array, number, real_array
 from .lagrange import degree
-from .mesh import about, read_raw
+from .mesh import read_raw
 from .transfer_record import Interpolation
 
 # What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
@@ -50,7 +51,7 @@ class FileFields:
     interpolation: Interpolation | None = None
 
 
-def read_fields(path: Any, problem: Any, *, parameter: str, state: str | None) -> FileFields:
+def read_fields(path: Path, problem: Problem, *, parameter: str, state: str | None) -> FileFields:
     """The fields called `parameter` and `state` in a file; see `Candidate.from_file`.
 
     Raises
@@ -58,22 +59,18 @@ def read_fields(path: Any, problem: Any, *, parameter: str, state: str | None) -
     InputError
         The file is missing, damaged, of an unknown format, or has no such field.
     """
-    if not isinstance(path, (str, Path)):
-        raise InputError(f"path is {path!r}; expected the name of a file")
-    path = Path(path)
-    with about(path, "candidate"):
-        if path.suffix == ".npz":
-            return _from_archive(path, parameter, state)
-        if path.suffix == ".csv":
-            return _from_table(path, problem.basis.mesh.dim(), parameter, state)
-        fields = MeshFields(read_raw(path))
-        basis, u = None, None
-        names = _state_names(fields.names, state)
-        if names:
-            basis, u = fields.columns(names, cellwise=False)
-        cellwise = degree(problem.parameters.basis) == 0
-        home, q = fields.columns([_required(fields.names, parameter)], cellwise=cellwise)
-        return FileFields(q, u, home if basis is None else basis, home)
+    if path.suffix == ".npz":
+        return _from_archive(path, parameter, state)
+    if path.suffix == ".csv":
+        return _from_table(path, problem.basis.mesh.dim(), parameter, state)
+    fields = MeshFields(read_raw(path))
+    basis, u = None, None
+    names = _state_names(fields.names, state)
+    if names:
+        basis, u = fields.columns(names, cellwise=False)
+    cellwise = degree(problem.parameters.basis) == 0
+    home, q = fields.columns([_required(fields.names, parameter)], cellwise=cellwise)
+    return FileFields(q, u, home if basis is None else basis, home)
 
 
 def _required(names: Iterable[str], wanted: str) -> str:
@@ -149,7 +146,7 @@ def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -
     """Columns x (and y), the parameter and perhaps the state, under a header."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            header = [name.strip() for name in next(csv.reader([file.readline()]), [])]
+            header = [name.strip() for name in next(csv.reader([file.readline()], skipinitialspace=True), [])]
             axes = [_axis(header, names) for names in _AXES[:dimension]]
             columns = [*axes, _required(header, parameter), *_state_names(header, state)]
             twice = [name for name in columns if header.count(name) > 1]

@@ -37,7 +37,7 @@ _READ_ERRORS = (
     struct.error, zlib.error, ParseError,
 )  # fmt: skip
 # Readers of meshio that never return from some truncated files.
-_HANGING = {"mdpa", "off", "ply", "tecplot", "wkt"}
+_HANGING = {"ansys", "mdpa", "off", "ply", "tecplot", "wkt"}
 _CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4}
 _FACET_KIND = {"line": "vertex", "triangle": "line", "quad": "line"}
 _TAG_DATA = ("gmsh:physical", "medit:ref")
@@ -49,7 +49,7 @@ def load_mesh(path: str | Path) -> Mesh:
     Parameters
     ----------
     path
-        A file in any format that meshio reads (but for five whose readers hang on damaged files, such as OFF
+        A file in any format that meshio reads (but for six whose readers hang on damaged files, such as Ansys, OFF
         and PLY), or one that scikit-fem's ``mesh.save`` wrote. Gmsh physical
         groups become boundaries and subdomains under their names; groups without a name, and Medit references
         other than 0, under their number (``"7"``). Nodes that no cell uses are dropped.
@@ -150,7 +150,8 @@ def read_raw(path: Any) -> meshio.Mesh:
     formats = {name for suffix in suffixes for name in meshio.extension_to_filetypes.get(suffix, [])}
     if not formats:
         raise InputError(f"unknown extension {path.suffix!r}; expected one of meshio's, such as .msh or .vtu")
-    if formats & _HANGING:
+    usable = sorted(formats - _HANGING)
+    if not usable:
         raise InputError(f"meshio's {path.suffix} reader hangs on damaged files; convert it to .msh or .vtu")
     said = io.StringIO()
     try:
@@ -158,9 +159,15 @@ def read_raw(path: Any) -> meshio.Mesh:
             warnings.simplefilter("ignore")
             # NumPy's only sign that a number in a text file could not be read
             warnings.filterwarnings("error", message="string or file could not be read")
-            raw = meshio.read(path)
+            # Of the two formats that end in .msh only Gmsh's; it would try both.
+            raw = meshio.read(path, file_format=usable[0] if len(usable) == 1 else None)
+    except ModuleNotFoundError as error:
+        raise InputError(f"its reader needs the package {error.name}; pip install it, or convert to .vtu") from None
     except (*_READ_ERRORS, Warning) as error:
         raise InputError(f"it cannot be read, is it damaged? ({_reason(error, said.getvalue())})") from None
+    # Of a damaged field meshio only says that it leaves it out.
+    if "Skipping" in said.getvalue():
+        raise InputError("one of its fields is damaged; expected whole ones")
     if "not closed by" in said.getvalue() or (path.suffix == ".mesh" and not _ends_with(path, b"End")):
         raise InputError("it ends early, is it truncated?")
     return raw

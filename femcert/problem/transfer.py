@@ -120,7 +120,7 @@ class Transfer:
             distance=self._distance,
             outside=self._outside,
             beyond=self._beyond,
-            unread=self.source.N - len(seen),
+            unread=int(self.source.N - len(seen)),
             differences={name: most} if len(seen) else {},
             relative={name: most / scale if scale > 0.0 else 0.0} if len(seen) else {},
         )
