@@ -3,6 +3,7 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
+from .backends import installed_backends, use_backend
 from .eigen import (
     dense_eigenpairs,
     dense_largest_eigenpair,
@@ -22,10 +23,12 @@ __all__ = [
     "diagonal_part",
     "eigenvalue_lower_bound",
     "factorization_count",
+    "installed_backends",
     "inverse_eigenpair",
     "is_definite",
     "largest_eigenvalue",
     "separated_eigenpairs",
     "smallest_eigenpairs",
     "solve_mass",
+    "use_backend",
 ]

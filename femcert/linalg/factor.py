@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
-from scipy.sparse.linalg import splu
 
-from ..errors import SolveError
+from ..errors import SolveError, UncertifiedError
 from ..stages import stage
+from .backends import choose
+from .cholmod import Cholmod
+from .multigrid import Multigrid
+from .pardiso import Pardiso
+from .superlu import SuperLU, lu_factors
 
 Array = NDArray[np.float64]
 
 # Beyond this estimate of the condition number a solution has no digits left.
 SINGULAR_CONDITION = 1e14
-# SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
-PIVOTS_READ = 2_000_000
+# Relative energy errors up to here are taken for rounding.
+EXACT = 1e-10
 
 _made = 0
 
@@ -27,43 +31,36 @@ def factorization_count() -> int:
     return _made
 
 
-def lu_factors(matrix: Any, *, symmetric: bool, name: str) -> Any:
-    """SuperLU factors of a finite square matrix; `symmetric`: with pivots on the diagonal, unless one is exactly zero.
+def pivoted_factors(matrix: Any, *, name: str) -> Any:
+    """SuperLU factors of a symmetric matrix, with pivots on the diagonal unless one is exactly zero."""
+    _check(matrix, name)
+    factors = lu_factors(matrix, symmetric=True, name=name)
+    _count()
+    return factors
 
-    Raises
-    ------
-    SolveError
-        The matrix is not square or not finite, a pivot vanishes, or the factors do not fit in memory.
-    """
-    global _made
+
+def _check(matrix: Any, name: str) -> None:
     if matrix.shape[0] != matrix.shape[1]:
         raise SolveError(f"the {name} has shape {matrix.shape}; expected a square matrix")
     if not np.all(np.isfinite(matrix.data)):
         raise SolveError(f"the {name} has NaN or infinite entries")
-    options: dict[str, Any] = {"permc_spec": "COLAMD"}
-    if symmetric:
-        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    try:
-        with stage("factorization", f"{name}, {matrix.shape[0]:,} unknowns"):
-            factors = splu(matrix, **options)
-    except RuntimeError as error:
-        raise SolveError(f"the {name} ({matrix.shape[0]} unknowns) is singular: {error}") from None
-    except MemoryError:
-        raise SolveError(f"the factors of the {name} ({matrix.shape[0]} unknowns) do not fit in memory") from None
+
+
+def _count() -> None:
+    global _made
     _made += 1
-    return factors
 
 
 class Factorization:
-    """LU factors of a sparse matrix, checked for singularity.
+    """Factors of a sparse matrix, checked for singularity; or, where these would not fit, an iteration in their place.
 
     Parameters
     ----------
     matrix
         Square sparse matrix.
     definite
-        True where the caller knows the matrix to be symmetric positive definite: the fill-reducing ordering
-        of ``A + A'`` and pivots on the diagonal, two to four times faster than the general factorization.
+        True where the caller knows the matrix to be symmetric positive definite: two to four times faster, and more
+        with an optional backend (`femcert.linalg.use_backend`).
     name
         What the matrix is, for error messages.
 
@@ -72,41 +69,78 @@ class Factorization:
     condition
         Estimate of the condition number of the matrix scaled to a unit diagonal, from below but rarely by more than a
         factor of two.
+    backend
+        What solves: ``"superlu"``, ``"pardiso"``, ``"cholmod"`` or ``"multigrid"``.
 
     Raises
     ------
     SolveError
         The matrix is not square, not finite or singular to rounding, or ``definite=True`` was wrong. A matrix that is
-        not symmetric is always refused; an indefinite one where the factors are small enough to read the pivots,
-        else if a seeded random vector shows it.
+        not symmetric is always refused; an indefinite one always by PARDISO and CHOLMOD, by SuperLU where the factors
+        are small enough to read the pivots, else if a seeded random vector shows it.
     """
 
     def __init__(self, matrix: Any, *, definite: bool, name: str = "operator") -> None:
         A = csc_matrix(matrix)
-        self._lu = lu_factors(A, symmetric=definite, name=name)
+        _check(A, name)
         self.name = name
         self.symmetric = definite
-        # What overflows below fails a check.
+        # What overflows fails a check.
         with np.errstate(over="ignore", invalid="ignore"):
-            self._probe(A)
+            b = np.random.default_rng(0).standard_normal(A.shape[0])
+            size = float(abs(A).sum(axis=0).max()) or 1.0
+            if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
+                raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
+            with stage("factorization", f"{name}, {A.shape[0]:,} unknowns"):
+                self.backend, self._solver = _solver(A, definite, name)
+            _count()
+            self._probe(A, b, size)
 
-    def _probe(self, A: Any) -> None:
+    @property
+    def loss(self) -> float:
+        """About the largest relative error of a solve.
+
+        ``8 eps kappa`` by rounding, with the condition number kappa; and ``tol kappa^1/2`` where a solve ends at a
+        relative energy error of tol.
+        """
+        rounding = 8.0 * float(np.finfo(float).eps) * self.condition
+        return rounding + self.tolerance * float(np.sqrt(self.condition))
+
+    @property
+    def tolerance(self) -> float:
+        """Relative energy error at which a solve ends; 0 where there are factors."""
+        return float(self._solver.tolerance)
+
+    def exact(self, purpose: str) -> Factorization:
+        """Itself, if its solves end at rounding; an `UncertifiedError` for a purpose that knows no other error."""
+        if not self.tolerance <= EXACT:
+            words = f"solves with the {self.name} end at the relative error {self.tolerance:g}"
+            raise UncertifiedError(f"{words}; {purpose} needs them to rounding (use_backend with a smaller tolerance)")
+        return self
+
+    def gram_from_above(self, gram: Array) -> Array:
+        """A symmetric matrix above ``C' A^-1 C``, made of ``gram = C' X`` with X from `solve`.
+
+        The entries of the error are at most ``tol ‖x_i‖_A ‖x_j‖_A``, so that its norm is at most tol times the trace.
+        """
+        middle = (gram + gram.T) / 2.0
+        return np.asarray(middle + 2.0 * self.tolerance * float(np.trace(middle)) * np.eye(len(middle)))
+
+    def _probe(self, A: Any, b: Array, size: float) -> None:
         # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution). The matrix is
         # scaled, so that neither its units nor tiny or huge entries matter.
-        size = float(abs(A).sum(axis=0).max())
-        S = A / size
-        b = np.random.default_rng(0).standard_normal(A.shape[0])
-        x = self._lu.solve(size * b)
         self.condition = self._scaled_condition(A)
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
-        if not np.linalg.norm(S @ x - b) <= 1e-8 * (np.linalg.norm(x) + np.linalg.norm(b)):
+        if isinstance(self._solver, Multigrid):
+            self._solver.floor = float(np.finfo(float).eps) * self.condition
+        x = self._solver.solve(size * b)
+        # An iteration has checked its own residual.
+        misfit = 0.0 if self.tolerance else np.linalg.norm((A @ x) / size - b)
+        if not misfit <= 1e-8 * (np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
-        if self.symmetric:
-            if not np.linalg.norm(S @ b - S.T @ b) <= 1e-10 * np.linalg.norm(b):
-                raise SolveError(f"the {self.name} is not symmetric; expected definite=False for it")
-            if not (b @ x > 0.0 and self._has_positive_pivots()):
-                raise SolveError(f"the {self.name} is not positive definite")
+        if self.symmetric and not (b @ x > 0.0 and self._solver.is_positive()):
+            raise SolveError(f"the {self.name} is not positive definite")
 
     def _scaled_condition(self, A: Any) -> float:
         # Elimination does not feel a scaling of rows and columns, so neither does this number: ‖S‖ ‖S^-1‖ for
@@ -118,29 +152,36 @@ class Factorization:
         growth = 0.0
         for step in range(3):
             x = x / np.linalg.norm(x)
-            x = root * self._lu.solve(root * x, "N" if self.symmetric or step % 2 == 0 else "T")
+            x = root * self._solver.rough_solve(root * x, not self.symmetric and step % 2 == 1)
             length = float(np.linalg.norm(x))
             if not (np.isfinite(length) and length > 0.0):
                 return np.inf
             growth = max(growth, length)
         return size * growth
 
-    def _has_positive_pivots(self) -> bool:
-        # Pivots on the diagonal have the signs of the eigenvalues (Sylvester); only a zero one is moved off it.
-        if not np.array_equal(self._lu.perm_r, self._lu.perm_c):
-            return False
-        return self._lu.nnz > PIVOTS_READ or bool(np.all(self._lu.U.diagonal() > 0.0))
-
     def solve(self, right: Array) -> Array:
         """``A^-1 right`` for a vector or for columns, all columns at once."""
-        return self._solve(right, "N")
+        return self._solve(right, False)
 
     def solve_transposed(self, right: Array) -> Array:
         """``A^-T right``."""
-        return self._solve(right, "N" if self.symmetric else "T")
+        return self._solve(right, not self.symmetric)
 
-    def _solve(self, right: Array, transposed: str) -> Array:
-        result = self._lu.solve(np.asfortranarray(right, dtype=np.float64), transposed)
+    def _solve(self, right: Array, transposed: bool) -> Array:
+        result = self._solver.solve(right, transposed)
         if not np.all(np.isfinite(result)):
             raise SolveError(f"a solve with the {self.name} overflowed or met NaN")
         return np.asarray(result)
+
+
+def _solver(A: Any, definite: bool, name: str) -> tuple[str, Any]:
+    if not definite:
+        return "superlu", SuperLU(A, symmetric=False, name=name)
+    choice = choose(A)
+    if choice.name == "pardiso":
+        return choice.name, Pardiso(A, name=name)
+    if choice.name == "cholmod":
+        return choice.name, Cholmod(A, name=name)
+    if choice.name == "multigrid":
+        return choice.name, Multigrid(A, name=name, tolerance=choice.tolerance)
+    return choice.name, SuperLU(A, symmetric=True, name=name)

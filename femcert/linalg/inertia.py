@@ -10,7 +10,7 @@ from scipy.sparse import csc_matrix, diags, identity
 
 from ..errors import SolveError
 from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
-from .factor import Factorization, lu_factors
+from .factor import Factorization, pivoted_factors
 
 Array = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Factorizat
         return 0.0
     AV, MV = stiffness @ V, mass @ V
     misfit = MV - AV * np.sum(V * MV, axis=0)
-    gram = misfit.T @ factor.solve(misfit)
+    gram = factor.gram_from_above(misfit.T @ factor.solve(misfit))
     Q = V.T @ MV - rest * (V.T @ AV)
     try:
         np.linalg.cholesky(Q)
@@ -166,7 +166,7 @@ def count_negative(matrix: Any, weights: Array, *, name: str = "matrix") -> tupl
     A = csc_matrix(matrix)
     if abs(A - A.T).max() > 0.0:
         raise SolveError(f"the {name} is not exactly symmetric")
-    lu = lu_factors(A, symmetric=True, name=name)
+    lu = pivoted_factors(A, name=name)
     if not np.array_equal(lu.perm_r, lu.perm_c):
         raise SolveError(f"the {name} met a zero pivot, so that its pivots do not count eigenvalues")
     # From here on in the order of elimination: P A P' = L U.

@@ -192,7 +192,7 @@ class HeatInitial(LinearProblem):
     def rounding(self) -> float:
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         solves = 1 if self.scheme == "exact" else self.steps
-        return max(ROUNDING, 8.0 * np.finfo(float).eps * solves * self.factor.condition)
+        return max(ROUNDING, solves * self.factor.loss)
 
     @cached_property
     def _stiffness(self) -> Any:

@@ -95,8 +95,8 @@ class LinearProblem(Problem):
 
     @property
     def rounding(self) -> float:
-        """A solve loses digits as the condition number of the operator says."""
-        return max(ROUNDING, 8.0 * np.finfo(float).eps * self.factor.condition)
+        """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
+        return max(ROUNDING, self.factor.loss)
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""

@@ -163,7 +163,8 @@ class NonlinearProblem(Problem):
 
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
         A = self._operator(u, q)[self.free][:, self.free]
-        return A, Factorization(A, definite=self.definite, name="derivative of the state equation")
+        factor = Factorization(A, definite=self.definite, name="derivative of the state equation")
+        return A, factor.exact("a nonlinear problem")
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:
         u = self.boundary.values.copy()

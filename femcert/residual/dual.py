@@ -204,7 +204,9 @@ def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str
     space = state_norm(problem, norm, state=candidate.state, parameter=candidate.parameter)
     w = np.zeros(problem.basis.N)
     w[problem.free] = space.factor.solve(r[problem.free])
-    value = float(np.sqrt(max(float(r @ w), 0.0)))
+    # The quotient of this w, also where it is the representative only to the tolerance of an iteration.
+    square = float(w @ (space.matrix @ w))
+    value = max(float(r @ w), 0.0) / float(np.sqrt(square)) if square > 0.0 else 0.0
     sampler = Sampler(problem.basis.mesh, 2 * degree(problem.basis))
     slope = sampler.gradients(problem.basis, w)
     local: Array = sampler.integral(dot(slope, slope) + sampler.values(problem.basis, w) ** 2)

@@ -62,6 +62,7 @@ def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
     m, B = problem.observation_count, problem.parameters.matrix
     if m > MOST_OBSERVATIONS:
         raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
+    problem.factor.exact("a modulus")
     weights = np.eye(m) if data is None else data.whiten(np.eye(m)).T
     result = np.empty((problem.parameters.dimension, m))
     for columns in _batches(m):
@@ -97,7 +98,7 @@ class Family:
         L = csc_matrix(self.form) + self.shift * self.gram
         self._L = csr_matrix((L + L.T) / 2.0)
         self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))
-        self._factor = Factorization(self._L, definite=True, name="form of the ball")
+        self._factor = Factorization(self._L, definite=True, name="form of the ball").exact("a modulus")
         self._count = FIRST_MODES
         # The eigenvectors first: their work space is gone before the tall arrays of the sensors are there.
         pairs = self._eigenpairs()

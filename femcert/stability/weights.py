@@ -63,7 +63,7 @@ def certified_weights(problem: Problem, *, data: Data | None = None) -> Weights:
     factor = state_norm(problem, "energy").factor
     free, fixed = problem.free, problem.boundary.prescribed
     z = _solved(factor, dense(H[:, free].T))
-    pde = _largest(whiten(whiten(np.asarray(H[:, free] @ z)).T))
+    pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T))
     coupling = problem.operator[fixed][:, free]
     y = dense(H[:, fixed].T) - coupling @ z
     return Weights(
@@ -96,10 +96,12 @@ def _boundary_norm(problem: LinearProblem, y: Array, whiten: Callable[[Array], A
     if not len(fixed):
         return 0.0
     K: Any = state_norm(problem, "h1").matrix
+    state_norm(problem, "energy").factor.exact("a certified weight of boundary values")
     whole = Factorization(K, definite=True, name="H1 norm on all dofs")
     right = np.zeros((problem.basis.N, y.shape[1]))
     right[fixed] = y
-    return _largest(whiten(whiten(np.asarray(y.T @ _solved(whole, right)[fixed])).T))
+    gram = whole.gram_from_above(np.asarray(y.T @ _solved(whole, right)[fixed]))
+    return _largest(whiten(whiten(gram).T))
 
 
 def _largest(gram: Array) -> float:

@@ -167,7 +167,7 @@ def test_bad_matrices(n):
     with pytest.raises(SolveError, match=r"eigensolver failed|relative residual|definite"):
         smallest_eigenpairs(K, -M, 2)
     if n == 200:
-        with pytest.raises(SolveError, match="shifted stiffness is not positive definite"):
+        with pytest.raises(SolveError, match=r"shifted stiffness .*not positive definite"):
             smallest_eigenpairs(K - 20.0 * M, M, 2)
 
 

@@ -69,8 +69,8 @@ def test_delta_covers_a_tiny_pivot():
 def test_delta_covers_what_the_factors_miss(monkeypatch):
     """``A - L D L'`` in extended precision; no weight is mistaken for another."""
     kept = []
-    genuine = inertia.lu_factors
-    monkeypatch.setattr(inertia, "lu_factors", lambda *a, **k: kept.append(genuine(*a, **k)) or kept[-1])
+    genuine = inertia.pivoted_factors
+    monkeypatch.setattr(inertia, "pivoted_factors", lambda *a, **k: kept.append(genuine(*a, **k)) or kept[-1])
     rng = np.random.default_rng(0)
     for _ in range(30):
         A = random_array((30, 30), density=0.15, rng=rng).toarray() * rng.standard_normal((30, 30))
@@ -119,8 +119,8 @@ class Lying:
 
 def test_wrong_factors_are_refused(monkeypatch):
     K, M = line_pencil(50)
-    genuine = inertia.lu_factors
-    monkeypatch.setattr(inertia, "lu_factors", lambda *a, **k: Lying(genuine(*a, **k)))
+    genuine = inertia.pivoted_factors
+    monkeypatch.setattr(inertia, "pivoted_factors", lambda *a, **k: Lying(genuine(*a, **k)))
     with pytest.raises(SolveError, match="not accurate"):
         inertia.count_negative(K, np.ones(49))
     with pytest.raises(SolveError, match="could not be bounded from below: the factorization"):

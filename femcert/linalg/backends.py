@@ -1,0 +1,123 @@
+"""Which solver takes a symmetric positive definite matrix: by its size and what is installed, unless one is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+# The package behind each backend, and what is imported of it.
+PACKAGES = {
+    "superlu": ("scipy", "scipy.sparse.linalg"),
+    "pardiso": ("pypardiso", "pypardiso"),
+    "cholmod": ("scikit-sparse", "sksparse.cholmod"),
+    "multigrid": ("pyamg", "pyamg"),
+}
+# The environment variable that names a backend for the whole process.
+VARIABLE = "FEMCERT_BACKEND"
+# From so many unknowns on, the factors of the optional backends come sooner than those of SuperLU.
+LEAST_UNKNOWNS = 50_000
+# Bytes of the factors per entry of the matrix and per bit of its size, measured in 2D with some room.
+FACTOR_BYTES = {"superlu": 16.0, "pardiso": 8.0, "cholmod": 10.0}
+# So much of the memory that is free may be spent on factors.
+SHARE_OF_MEMORY = 0.7
+# Relative energy error to which multigrid solves.
+TOLERANCE = 1e-13
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A backend by name, and the relative energy error to which an iterative one solves."""
+
+    name: str
+    tolerance: float = TOLERANCE
+
+
+_named: Choice | None = None
+
+
+@cache
+def is_installed(name: str) -> bool:
+    """Whether a backend can be imported here."""
+    try:
+        import_module(PACKAGES[name][1])
+    except (ImportError, OSError):
+        # A package may be there without its shared library.
+        return False
+    return True
+
+
+def installed_backends() -> dict[str, str]:
+    """The backends that can be used here, with the version of the package behind each."""
+    return {name: version(package) for name, (package, _) in PACKAGES.items() if is_installed(name)}
+
+
+@contextmanager
+def use_backend(name: str, *, tolerance: float = TOLERANCE) -> Iterator[None]:
+    """Within a ``with`` block, take this backend for all symmetric positive definite matrices, of any size.
+
+    It applies to all threads, and to what is factorized within the block: a problem keeps the factors it has. The
+    environment variable ``FEMCERT_BACKEND`` does the same for a whole process. All other matrices are SuperLU's.
+
+    Parameters
+    ----------
+    name
+        ``"superlu"`` (always there), ``"pardiso"`` (package pypardiso), ``"cholmod"`` (scikit-sparse) or
+        ``"multigrid"`` (pyamg; no factors, so that it needs the least memory).
+    tolerance
+        For ``"multigrid"``: the relative error of each solve in the norm of the matrix. It enters what bounds allow for
+        rounding.
+    """
+    global _named
+    if not 0.0 < tolerance < 0.1:
+        raise InputError(f"tolerance is {tolerance}; expected a number between 0 and 0.1")
+    before, _named = _named, Choice(_checked(name, "name"), tolerance)
+    try:
+        yield
+    finally:
+        _named = before
+
+
+def _checked(name: Any, origin: str) -> str:
+    if name not in PACKAGES:
+        raise InputError(f"{origin} is {name!r}; expected one of {', '.join(map(repr, PACKAGES))}")
+    if not is_installed(name):
+        raise InputError(f"{origin} is {name!r}, but {PACKAGES[name][0]} is not installed; try pip install")
+    return str(name)
+
+
+def choose(matrix: Any) -> Choice:
+    """The backend for a sparse symmetric positive definite matrix."""
+    if _named is not None:
+        return _named
+    if os.environ.get(VARIABLE):
+        return Choice(_checked(os.environ[VARIABLE], f"the environment variable {VARIABLE}"))
+    if matrix.shape[0] < LEAST_UNKNOWNS:
+        return Choice("superlu")
+    direct = next(name for name in ("pardiso", "cholmod", "superlu") if is_installed(name))
+    fits = factor_bytes(matrix, direct) <= SHARE_OF_MEMORY * free_bytes()
+    return Choice(direct if fits or not is_installed("multigrid") else "multigrid")
+
+
+def factor_bytes(matrix: Any, name: str) -> float:
+    """About how much memory the factors of a matrix from a mesh in the plane take."""
+    return float(FACTOR_BYTES[name] * matrix.nnz * np.log2(matrix.shape[0] + 1.0))
+
+
+def free_bytes() -> float:
+    """Memory that can still be had; infinite where the system does not say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            available = next(line for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return np.inf
+    return 1024.0 * float(available.split()[1])

@@ -1,0 +1,218 @@
+"""Backends: the same results with each that is installed, chosen by size, named by the user, refused in words."""
+
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+from scipy.sparse import block_diag, csr_matrix, diags, identity
+from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
+from skfem.helpers import dot, grad
+
+from femcert.errors import InputError, SolveError
+from femcert.linalg import (
+    Factorization,
+    backends,
+    factorization_count,
+    installed_backends,
+    smallest_eigenpairs,
+    use_backend,
+)
+
+INSTALLED = sorted(installed_backends())
+FACTORS = [name for name in INSTALLED if name != "multigrid"]
+mass = BilinearForm(lambda u, v, w: u * v)
+stiffness = BilinearForm(lambda u, v, w: (1.0 + 9.0 * (w.x[0] > 0.5)) * dot(grad(u), grad(v)))
+convection = BilinearForm(lambda u, v, w: grad(u)[0] * v)
+
+
+@pytest.fixture(params=INSTALLED)
+def backend(request):
+    with use_backend(request.param):
+        yield request.param
+
+
+def pencil(n, element=None):
+    """Stiffness with a jump and mass on graded triangles, inner dofs."""
+    line = np.linspace(0.0, 1.0, n + 1) ** 1.5
+    basis = Basis(MeshTri.init_tensor(line, line), element or ElementTriP1())
+    free = basis.complement_dofs(basis.get_dofs())
+    return [asm(form, basis)[free][:, free] for form in (stiffness, mass)]
+
+
+@pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
+def test_all_backends_agree(backend, element):
+    K, M = pencil(24, element())
+    rng = np.random.default_rng(0)
+    found = Factorization(K, definite=True)
+    assert found.backend == backend
+    with use_backend("superlu"):
+        reference = Factorization(K, definite=True)
+    # A vector, more columns than one block, columns in C order, and none.
+    n = K.shape[0]
+    for right in (rng.standard_normal(n), M @ rng.standard_normal((n, 19)), np.zeros((n, 0))):
+        x = reference.solve(right)
+        for solve in (found.solve, found.solve_transposed):
+            assert np.abs(solve(right) - x).max(initial=0.0) <= 1e-9 * np.abs(x).max(initial=1.0)
+    assert found.condition == pytest.approx(reference.condition, rel=1e-2)
+
+
+def test_eigenpairs_agree(backend):
+    K, M = pencil(16)
+    values, vectors = smallest_eigenpairs(K, M, 4)
+    with use_backend("superlu"):
+        expected, columns = smallest_eigenpairs(K, M, 4)
+    assert values == pytest.approx(expected, rel=1e-9)
+    assert np.abs(vectors - columns).max() <= 1e-7 * np.abs(columns).max()
+
+
+def test_zero_stays_zero_and_nan_is_refused(backend):
+    found = Factorization(pencil(8)[0], definite=True, name="plate")
+    assert not found.solve(np.zeros((found.solve(np.ones(49)).size, 2))).any()
+    for bad in (np.nan, np.inf):
+        right = np.ones((49, 2))
+        right[3, 1] = bad
+        with pytest.raises(SolveError, match="a solve with the plate overflowed or met NaN"):
+            found.solve(right)
+
+
+def test_not_definite_is_refused_by_each(backend):
+    K, M = pencil(16)
+    first = smallest_eigenpairs(K, M, 1)[0][0]
+    Factorization(K - 0.99 * first * M, definite=True)
+    for wrong in (K - 1.05 * first * M, -K, csr_matrix([[0.0, 1.0], [1.0, 0.0]]), diags([1.0, 0.0, 2.0])):
+        with pytest.raises(SolveError, match=r"not positive definite|singular"):
+            Factorization(wrong, definite=True)
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_find_one_negative_direction_among_many(name):
+    block = csr_matrix([[1.0, 2.0], [2.0, 1.0]])
+    with use_backend(name), pytest.raises(SolveError, match="not positive definite"):
+        Factorization(block_diag([pencil(20)[0], block, identity(300)]), definite=True)
+
+
+def test_asymmetry_is_refused_by_each(backend):
+    K, _ = pencil(8)
+    skew = K.tolil()
+    skew[0, 1] += 1e-6 * abs(K).max()
+    with pytest.raises(SolveError, match="not symmetric"):
+        Factorization(skew.tocsr(), definite=True)
+    # Where nothing is said about it, SuperLU takes it.
+    assert Factorization(skew.tocsr(), definite=False).backend == "superlu"
+
+
+def test_each_is_counted_and_solves_from_several_threads(backend):
+    K, _ = pencil(24)
+    before = factorization_count()
+    found = Factorization(K, definite=True)
+    assert factorization_count() == before + 1
+    rights = np.random.default_rng(1).standard_normal((4, K.shape[0]))
+    results = {}
+    threads = [threading.Thread(target=lambda i=i: results.update({i: found.solve(rights[i])})) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, right in enumerate(rights):
+        assert np.allclose(K @ results[i], right, atol=1e-8)
+
+
+def test_the_same_bytes_twice(backend):
+    K, _ = pencil(30)
+    right = np.random.default_rng(2).standard_normal((K.shape[0], 3))
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (Factorization(K, definite=True).solve(right) for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+    # Nor is NumPy's global generator touched, from which pyamg draws.
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system does not say how much memory is used")
+@pytest.mark.parametrize("name", FACTORS)
+def test_memory_is_given_back(name):
+    def resident():
+        with open("/proc/self/statm") as numbers:
+            return int(numbers.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def factorize(times):
+        for _ in range(times):
+            Factorization(K, definite=True)
+        gc.collect()
+        return resident()
+
+    # About 3 MB of factors each.
+    K, _ = pencil(70)
+    with use_backend(name):
+        before = factorize(3)
+        assert factorize(30) - before < 30.0
+
+
+def test_small_matrices_stay_with_superlu(monkeypatch):
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+    monkeypatch.setattr(backends, "is_installed", lambda name: True)
+    small, large = identity(100, format="csc"), identity(backends.LEAST_UNKNOWNS, format="csc")
+    assert backends.choose(small).name == "superlu"
+    assert backends.choose(large).name == "pardiso"
+    monkeypatch.setattr(backends, "is_installed", lambda name: name != "pardiso")
+    assert backends.choose(large).name == "cholmod"
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+    assert backends.choose(large).name == "superlu"
+
+
+def test_multigrid_where_factors_do_not_fit(monkeypatch):
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+    large = identity(backends.LEAST_UNKNOWNS, format="csc")
+    monkeypatch.setattr(backends, "free_bytes", lambda: 1e6)
+    monkeypatch.setattr(backends, "is_installed", lambda name: name in ("superlu", "multigrid"))
+    assert backends.choose(large).name == "multigrid"
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+    assert backends.choose(large).name == "superlu"
+
+
+def test_the_estimate_of_memory_is_near_what_superlu_takes():
+    K, _ = pencil(150)
+    found = Factorization(K, definite=True)
+    took = 12.0 * found._solver._lu.nnz
+    assert took < backends.factor_bytes(K, "superlu") < 5.0 * took
+    assert backends.free_bytes() > 0.0
+
+
+def test_a_named_backend_holds_within_its_block(monkeypatch):
+    monkeypatch.setenv(backends.VARIABLE, "superlu")
+    eye = identity(5)
+    with use_backend(INSTALLED[0]):
+        assert Factorization(eye, definite=True).backend == INSTALLED[0]
+        with pytest.raises(SolveError), use_backend("superlu"):
+            Factorization(-eye, definite=True)
+        assert Factorization(eye, definite=True).backend == INSTALLED[0]
+    assert Factorization(eye, definite=True).backend == "superlu"
+
+
+@pytest.mark.parametrize("name", ["umfpack", "", 3])
+def test_an_unknown_backend_is_refused(name):
+    names = "expected one of 'superlu', 'pardiso', 'cholmod', 'multigrid'"
+    with pytest.raises(InputError, match=names), use_backend(name):
+        pass
+
+
+def test_a_backend_that_is_not_installed_is_refused(monkeypatch):
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+    with pytest.raises(InputError, match="name is 'pardiso', but pypardiso is not installed"), use_backend("pardiso"):
+        pass
+    monkeypatch.setenv(backends.VARIABLE, "cholmod")
+    with pytest.raises(InputError, match="FEMCERT_BACKEND is 'cholmod', but scikit-sparse is not installed"):
+        Factorization(identity(3), definite=True)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1.0, np.nan, 0.5])
+def test_a_tolerance_out_of_range_is_refused(tolerance):
+    with pytest.raises(InputError, match="tolerance is"), use_backend("superlu", tolerance=tolerance):
+        pass
+
+
+def test_the_environment_names_a_backend_for_a_process(monkeypatch):
+    for name in INSTALLED:
+        monkeypatch.setenv("FEMCERT_BACKEND", name)
+        assert Factorization(identity(3), definite=True).backend == name
