@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and its exit codes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -241,3 +242,42 @@ def test_matplotlib_is_not_loaded_for_help():
     code = "import sys; from femcert.cli import build_parser; build_parser(); print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(shell, capsys):
+    pytest.importorskip("shtab")
+    assert run("--print-completion", shell) == 0
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("certify", "refine", "sweep", "validate", "--example", "--verbose"))
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_completion_in_bash(capsys):
+    pytest.importorskip("shtab")
+    run("--print-completion", "bash")
+    ask = "\nCOMP_WORDS=(femcert ce); COMP_CWORD=1; COMP_LINE='femcert ce'; COMP_POINT=10"
+    ask += "\n$(complete -p femcert | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo found ${COMPREPLY[@]}"
+    script = capsys.readouterr().out + ask
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert "found certify" in done.stdout
+
+
+def test_completion_without_its_package(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert run("--print-completion", "bash") == 2
+    assert "needs the package shtab" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["validate", "sweep", "refine", "certify"])
+def test_every_command_can_be_verbose(command, capsys):
+    assert run(command, "--help") == 0
+    text = capsys.readouterr().out
+    assert "--verbose" in text
+    assert "--quiet" in text
+
+
+def test_verbose_says_stages(quick, tmp_path, capsys):
+    assert main(["validate", "--quiet", "-v", "--out", str(tmp_path), "--only", "stochastic"]) == 0
+    names = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert names == ["experiments", "report"]

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ..errors import FemcertError, InputError
 from . import certify, refine, sweep, validate
+from .completion import PrintCompletion
 from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, stages_said
 
 # As shells say it: 128 plus the number of the signal.
@@ -78,6 +79,9 @@ def build_parser() -> argparse.ArgumentParser:
         prog="femcert", description="Certified finite-element inverse problems: reconstruct, certify, select."
     )
     parser.add_argument("--version", action=_Version, help="show the version and leave")
+    parser.add_argument(
+        "--print-completion", action=PrintCompletion, help="print a script with completions for bash or zsh"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in (certify, refine, sweep, validate):
         module.add(commands)
