@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import femcert as fc
+from femcert.problem.refine import refined
 from femcert.study.case import read_case
 
 ROOT = Path(__file__).parents[2]
@@ -76,14 +77,34 @@ def test_everything_at_once(tmp_path):
 
 
 def test_the_source_is_the_same_on_a_finer_mesh(tmp_path):
-    from femcert.problem.refine import refined
-
     text = PLAIN.replace("source = 1.0", "source = { inclusion = 3.0, background = 1.0 }")
     read = read_case(case(tmp_path, text))
     fine = read.build(refined(read.mesh, [0, 5, 9]))
     assert fine.parameter.sum() == 3.0 * len(fine.problem.basis.mesh.subdomains["inclusion"]) + len(
         fine.problem.basis.mesh.subdomains["background"]
     )
+
+
+def test_formulas(tmp_path):
+    text = PLAIN + """
+    conductivity = { inclusion = "exp(x)", background = 2 }
+    reaction = "x**2"
+    [boundary.dirichlet]
+    rim = "x*y"
+    """
+    read = read_case(case(tmp_path, text))
+    for mesh in (read.mesh, refined(read.mesh, np.arange(5))):
+        problem = read.build(mesh).problem
+        expected = fc.EllipticSource(
+            problem.basis,
+            parameters=problem.parameters,
+            sensors=problem.sensors,
+            conductivity={"inclusion": lambda x: np.exp(x[0]), "background": 2.0},
+            reaction=lambda x: x[0] ** 2,
+            dirichlet={"rim": lambda x: x[0] * x[1]},
+        )
+        assert abs(problem.operator - expected.operator).max() == 0.0
+        np.testing.assert_array_equal(problem.boundary.values, expected.boundary.values)
 
 
 @pytest.mark.parametrize(("mesh", "element"), [("interval", "ElementLineP1"), ("l_shape_quads", "ElementQuad1")])
@@ -127,6 +148,8 @@ def test_the_shipped_case():
         ("{mesh}", "nowhere.msh", "no such file"),
         ("source = 1.0", 'source = "one"', "problem.source"),
         ("source = 1.0", "source = true", "problem.source"),
+        ("source = 1.0", 'source = "x"', "problem.source is 'x'; expected a number or a table of numbers by subdomain"),
+        ("source = 1.0", 'source = 1.0\nreaction = "sqr(x)"', "problem.reaction is 'sqr.x.': .* mean 'sqrt'"),
         ("source = 1.0", "source = nan", "problem.source"),
         ("source = 1.0", "source = { inclusio = 1.0 }", "problem.source: region 'inclusio'.*did you mean 'inclusion'"),
         ("source = 1.0", "source = { inclusion = 1.0 }", "problem.source leaves out"),
