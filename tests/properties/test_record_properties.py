@@ -1,0 +1,103 @@
+"""Saving and loading gives back what was there: selections, candidates, certificates, sweeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from property_problems import coefficient, coefficients, heat, regions, source, tomography
+
+import femcert as fc
+from femcert.certificate import Certificate
+from femcert.study.sweep import Sweep
+
+RULES = [
+    fc.ResidualRadius(),
+    fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1, covered=False),
+    fc.ExactRadius(),
+    fc.Dominance(),
+]
+# A constant of the mesh alone, the paper's sampled residual, and rules for which there is only the baseline.
+SELECTIONS = [
+    (lambda: source("tri P2"), [*RULES, fc.StochasticRadius(points=50, zeta=0.05, seed=3)]),
+    (lambda: source("line P1", ball=40.0), [fc.ExactRadius(), fc.Dominance()]),
+    (lambda: heat("line P2"), [*RULES, fc.GuaranteedRadius()]),
+    (lambda: tomography("quad Q1"), RULES),
+    (lambda: coefficient("line P2"), [fc.ResidualRadius(), fc.ExactRadius()]),
+    (lambda: regions("tri P1"), [fc.GuaranteedRadius(), fc.ResidualRadius(pde_norm="equilibrated")]),
+]
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@pytest.mark.parametrize("which", range(len(SELECTIONS)))
+@settings(deadline=None, max_examples=3, derandomize=True)
+@given(seed=st.integers(0, 1000), name=names, worse=st.floats(0.5, 2.0), tolerance=st.sampled_from([0.0, 0.1, 1e9]))
+def test_a_selection_saved_and_loaded_is_the_same(tmp_path_factory, which, seed, name, worse, tolerance):
+    build, rules = SELECTIONS[which]
+    posed = build()
+    c = coefficients(posed.problem, seed)
+    data, path = posed.data(c, seed=seed), tmp_path_factory.mktemp("records") / "selection.json"
+    good = posed.candidate(worse * c)
+    for rule in rules:
+        learned = fc.Candidate(good.state, good.parameter, good.optimality, name)
+        selection = fc.no_harm(
+            posed.problem, data, baseline=posed.candidate(0.9 * c), learned=learned, rule=rule, tolerance=tolerance
+        )
+        selection.save(path)
+        again = fc.Selection.load(path)
+        assert again.to_dict() == selection.to_dict()
+        assert str(again) == str(selection)
+        np.testing.assert_array_equal(again.parameter, selection.parameter)
+        np.testing.assert_array_equal(again.state, selection.state)
+        text = path.read_bytes()
+        again.save(path)
+        assert path.read_bytes() == text
+
+
+@settings(deadline=None, max_examples=20, derandomize=True)
+@given(data=st.data())
+def test_a_candidate_saved_and_loaded_is_the_same_to_the_last_bit(tmp_path_factory, data):
+    posed = data.draw(st.sampled_from([source("tri P1"), heat("line P1"), tomography("quad Q1")]))
+    problem = posed.problem
+    shape = (int(problem.basis.N), *([len(problem.times)] if isinstance(problem, fc.HeatInitial) else []))
+    state = data.draw(arrays(float, shape, elements=numbers)) if problem.has_state else None
+    parameter = data.draw(arrays(float, int(problem.parameters.basis.N), elements=numbers))
+    optimality = data.draw(st.none() | st.floats(0.0, 1e300))
+    candidate = fc.Candidate(state, parameter, optimality)
+    path = tmp_path_factory.mktemp("records") / "candidate.npz"
+    candidate.save(path)
+    again = fc.Candidate.from_file(problem, path)
+    assert again.digest == candidate.digest
+    assert again.optimality == candidate.optimality
+    for field in ("state", "parameter"):
+        here, there = getattr(candidate, field), getattr(again, field)
+        assert (here is None) is (there is None)
+        assert here is None or here.tobytes() == there.tobytes()
+
+
+@settings(deadline=None, max_examples=10, derandomize=True)
+@given(seed=st.integers(0, 1000))
+def test_certificates_and_constants_as_plain_mappings_and_back(seed):
+    posed = regions("line P1")
+    c = coefficients(posed.problem, seed)
+    for rule in (fc.ResidualRadius(), fc.ExactRadius()):
+        found = fc.certify(posed.problem, posed.data(c, seed=seed), posed.candidate(1.1 * c, off=0.1), rule)
+        assert Certificate.from_dict(found.to_dict()).to_dict() == found.to_dict()
+        constant = found.stability
+        assert fc.Stability.from_dict(constant.to_dict()).to_dict() == constant.to_dict()
+
+
+@settings(deadline=None, max_examples=4, derandomize=True)
+@given(seed=st.integers(0, 10**6), replications=st.integers(1, 3), mismatch=st.floats(0.0, 1.0))
+def test_a_sweep_saved_and_loaded_is_the_same(tmp_path_factory, seed, replications, mismatch):
+    grid = {"sensors": (6, 9), "noise": (0.0, 0.1), "perturbation": (0.1,), "mismatch": (mismatch,)}
+    found = fc.sweep(grid={**grid, "replications": replications}, seed=seed)
+    path = tmp_path_factory.mktemp("records") / "trials.npz"
+    found.save(path)
+    again = Sweep.load(path)
+    assert (again.grid, again.seed, again.rules) == (found.grid, found.seed, found.rules)
+    assert again.records.tobytes() == found.records.tobytes()
+    assert str(again) == str(found)
