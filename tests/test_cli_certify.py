@@ -396,6 +396,20 @@ def test_no_space_left(case, tmp_path, monkeypatch, capsys):
     assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("selection.json", "old")]
 
 
+def test_a_coefficient_that_overflows_fails_in_one_line(case, tmp_path, capfd):
+    change(case, "top = 1.0", "top = 1e308")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+
+
+def test_xdmf(case, tmp_path):
+    change(case, '["selection.json"]', '["fields.xdmf"]')
+    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["fields.xdmf"]
+    assert len(meshio.read(tmp_path / "out" / "fields.xdmf").points) == 861
+
+
 def test_an_unsolvable_problem_fails_in_one_line(case, tmp_path, capsys):
     change(case, "ground = 0.0", "")
     change(case, "surface = [0.5,", "surface = [0.0,")
