@@ -271,8 +271,9 @@ class Candidate:
         """
         if not isinstance(path, (str, Path)):
             raise InputError(f"path is {path!r}; expected the name of a file")
+        _of_problem(problem)
         with about(path, "candidate"):
-            found = read_fields(Path(path), _of_problem(problem), parameter=parameter, state=state)
+            found = read_fields(Path(path), problem, parameter=parameter, state=state)
             more: dict[str, Any] = {"optimality": found.optimality, "training_points": found.training_points}
             more["name"] = Path(path).stem if name is None else name
             fields = {"parameter": found.parameter, "state": found.state}

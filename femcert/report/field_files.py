@@ -60,7 +60,10 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     if selection.comparison is not None:
         sheet.add("deciding_truth", selection.comparison.truth, shown.problem.parameters.basis)
     target = Path(path)
-    write_atomically(target, lambda draft: _WRITERS[target.suffix](draft, sheet.mesh()))
+    try:
+        write_atomically(target, lambda draft: _WRITERS[target.suffix](draft, sheet.mesh()))
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
     return target
 
 
