@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, Functions, callable_of
+from ..problem.candidate import Candidate
+from ..problem.candidate_functions import Functions, callable_of
 from ..problem.checks import Array, real_array
 from ..problem.coefficients import at_points
 from ..problem.elliptic import EllipticCoefficient, EllipticSource

@@ -30,6 +30,8 @@ __all__ = ["BASE_SEED", "CHUNK", "batches", "decide", "sweep"]
 CHUNK = 2048
 # 50 GB of linear algebra for the paper's setting.
 MOST_AT_ONCE = 1_048_576
+# What a file of results can hold.
+MOST_SEED = 2**63 - 1
 
 FileName = str | PathLike[str] | None
 Compute = Callable[[Iterable[Range]], Iterator[tuple[int, Records]]]
@@ -92,7 +94,7 @@ def sweep(
     """
     grid = Grid() if grid is None else Grid.of(grid)
     job = Job(paper_setting() if setting is None else setting, grid, count(seed, "seed", least=0), rules)
-    _check(grid, count(chunk, "chunk"), count(jobs, "jobs"), scheduler, store, resume)
+    _check(job, count(chunk, "chunk"), count(jobs, "jobs"), scheduler, store, resume, file, finished)
 
     def computed(gaps: Iterable[Range]) -> Iterator[tuple[int, Records]]:
         spans = ((start, min(start + chunk, end)) for begin, end in gaps for start in range(begin, end, chunk))
@@ -105,9 +107,18 @@ def sweep(
     return Sweep(grid=grid, seed=job.seed, rules=tuple(rules), records=records)
 
 
-def _check(grid: Grid, chunk: int, jobs: int, scheduler: str | None, store: Any, resume: bool) -> None:
-    if min(chunk, grid.trials) > MOST_AT_ONCE:
+def _check(
+    job: Job, chunk: int, jobs: int, scheduler: str | None, store: Any, resume: bool, file: Any, finished: Any
+) -> None:
+    if job.seed > MOST_SEED:
+        raise InputError(f"seed is {job.seed}; expected at most {MOST_SEED}")
+    if min(chunk, job.grid.trials) > MOST_AT_ONCE:
         raise InputError(f"chunk is {chunk:,}; expected at most {MOST_AT_ONCE:,} trials at once")
+    for name, value in (("store", store), ("file", file)):
+        if value is not None and not isinstance(value, (str, PathLike)):
+            raise InputError(f"{name} is {value!r}; expected a path")
+    if not callable(finished):
+        raise InputError(f"finished is {finished!r}; expected a function of the number of trials")
     if scheduler is not None and jobs > 1:
         raise InputError("there are jobs and a scheduler; expected one of them")
     if resume and store is None:
