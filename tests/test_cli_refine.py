@@ -92,7 +92,7 @@ def test_the_shipped_case(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (("source", "sorce"), "did you mean 'source'"),
+        (("source =", "sorce ="), "did you mean 'source'"),
         (("mesh.vtk", "other.vtk"), "no such file"),
         (("levels = 3", "levels = 0"), "study.levels"),
         (("levels = 3", "most_dofs = 3"), "level 1: it already has"),
