@@ -250,7 +250,7 @@ class Candidate:
             points. Also ``optimality`` and ``training_points``. No pickled object is ever loaded.
         ``.csv``
             A header, then a row per point: ``x``, ``y`` (or ParaView's ``Points:0``, ``Points:1``) and the fields.
-        ``.vtu``, ``.xdmf``, ``.msh`` and what else meshio reads
+        ``.vtu``, ``.vtk``, ``.xdmf`` (with the package h5py)
             Point data on the problem's mesh or another one, with linear or straight quadratic cells; cell data where
             the problem's parameter is piecewise constant.
 

@@ -1,4 +1,4 @@
-"""Reads the fields of a candidate from a file: NPZ, CSV, or anything with a mesh that meshio reads."""
+"""Reads the fields of a candidate from a file: NPZ, CSV, or VTU, VTK and XDMF with a mesh."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from .transfer_record import Interpolation
 
 # What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
 _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+# Formats whose fields come in the order of the nodes. In Gmsh's they come with node numbers, which meshio overlooks.
+_WITH_MESH = (".vtu", ".vtk", ".xdmf", ".xmf")
 # How coordinates are called, by us and by ParaView.
 _AXES = (("x", "Points:0", "Points_0"), ("y", "Points:1", "Points_1"))
 
@@ -59,10 +61,13 @@ def read_fields(path: Path, problem: Problem, *, parameter: str, state: str | No
     InputError
         The file is missing, damaged, of an unknown format, or has no such field.
     """
-    if path.suffix == ".npz":
+    ending = path.suffix.lower()
+    if ending == ".npz":
         return _from_archive(path, parameter, state)
-    if path.suffix == ".csv":
+    if ending == ".csv":
         return _from_table(path, problem.basis.mesh.dim(), parameter, state)
+    if ending not in _WITH_MESH:
+        raise InputError(f"its ending is {path.suffix!r}; expected .npz, .csv, {', '.join(_WITH_MESH)}")
     fields = MeshFields(read_raw(path))
     basis, u = None, None
     names = _state_names(fields.names, state)

@@ -21,6 +21,7 @@ from xml.etree.ElementTree import ParseError
 
 import meshio
 import numpy as np
+from meshio._exceptions import CorruptionError
 from numpy.typing import NDArray
 from skfem import Mesh
 from skfem.io.meshio import from_meshio
@@ -32,8 +33,8 @@ Indices = NDArray[np.int64]
 
 # meshio has some forty readers and no common error type; on a damaged file they raise any of these.
 _READ_ERRORS = (
-    meshio.ReadError, SystemExit, OSError, EOFError, ValueError, TypeError, LookupError, AttributeError,
-    AssertionError, ArithmeticError, MemoryError, NameError, RuntimeError, ImportError, StopIteration,
+    meshio.ReadError, CorruptionError, SystemExit, OSError, EOFError, ValueError, TypeError, LookupError,
+    AttributeError, AssertionError, ArithmeticError, MemoryError, NameError, RuntimeError, ImportError, StopIteration,
     struct.error, zlib.error, ParseError,
 )  # fmt: skip
 # Readers of meshio that never return from some truncated files.
