@@ -1,5 +1,6 @@
 """Tables, figures and HTML: the only room that draws. Results know nothing of how they are shown."""
 
+from .field_files import write_fields
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
 from .stability_figure import plot_stability
@@ -14,6 +15,7 @@ __all__ = [
     "plot_selection",
     "plot_stability",
     "plot_study",
+    "write_fields",
     "write_report",
     "write_sweep",
     "write_validation",

@@ -116,9 +116,10 @@ def elements_picture(name: str, title: str, mesh: Any, values: Array, most: floa
     return picture(name, title, draw, caption=caption, size=size)
 
 
-def legend_above(axes: Any) -> None:
+def legend_above(axes: Any, left: float = 0.08) -> None:
     """A legend in the margin above the axes, beside the place of a common factor of the numbers."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0.08, 1.0), ncols=3, frameon=False, fontsize=8.5, handlelength=2.2)
+    look = {"ncols": 3, "frameon": False, "fontsize": 8.5, "handlelength": 2.0, "handletextpad": 0.5}
+    axes.legend(loc="lower left", bbox_to_anchor=(left, 1.0), columnspacing=1.2, **look)
 
 
 def _dress_map(figure: Any, axes: Any, image: Any) -> None:
@@ -132,9 +133,9 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
     # Two hundred colours, or the few of a map in bands.
     bar.solids.set(edgecolor="face", rasterized=bar.solids.get_array().size > 2 * BANDS)
     bar.formatter.set_powerlimits((-2, 4))
-    beside.tick_params(length=2.5, labelsize=8.5)
+    beside.tick_params(length=2.5, labelsize=9)
     axes.set_frame_on(False)
-    axes.tick_params(length=2.5, labelsize=8)
+    axes.tick_params(length=2.5, labelsize=8.5)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(4))
 

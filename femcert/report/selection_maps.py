@@ -175,7 +175,7 @@ def singular_values_picture(found: Stability, noise_level: float | None) -> Pict
     sigma = found.singular_values
     place = np.arange(1, len(sigma) + 1)
     level = noise_level if noise_level else None
-    hidden = np.zeros(len(sigma), dtype=bool) if level is None else sigma <= level
+    hidden = sigma <= (level or 0.0)
 
     def draw(figure: Any) -> None:
         axes = axes_within(figure, *LINE_MARGINS)
@@ -190,9 +190,10 @@ def singular_values_picture(found: Stability, noise_level: float | None) -> Pict
         axes.set_xlim(0.3, len(sigma) + 0.7)
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("direction")
-        legend_above(axes)
+        legend_above(axes, left=-0.2)
 
-    caption = f"what a unit of each direction does to the data; condition {style.short(found.condition)}"
+    ending = f"condition {style.short(found.condition)}" if np.isfinite(found.condition) else "some are not seen at all"
+    caption = f"what a unit of each direction does to the data; {ending}"
     if found.method == "sparse":
         caption = "the largest and the smallest only, by the sparse method"
     return picture("singular-values", "Singular values", draw, caption=caption)

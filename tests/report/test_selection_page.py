@@ -1,6 +1,7 @@
 """What the page of a selection says and shows."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -26,7 +27,7 @@ from femcert.report import write_report
 from femcert.report.field_pictures import MOST_VECTOR, field_picture
 from femcert.report.radius_bars import LEAST_WIDTH, PART_WORDS, radius_bars
 from femcert.report.selection_figure import PARTS
-from femcert.report.selection_maps import Shown, indicator_section
+from femcert.report.selection_maps import Shown, indicator_section, singular_values_picture
 from femcert.report.selection_page import PART_COLOURS, selection_page
 from femcert.report.selection_words import claim_words, percent, provenance, rule_words, sources
 from femcert.report.svg import picture
@@ -301,6 +302,22 @@ def test_dominance_names_the_truth(name):
 )
 def test_what_is_missing_is_said(name, words):
     assert words in read(page(name))[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "level", "words"),
+    [
+        ([4.0, 2.0, 1.0], 0.5, ["seen (3)", "noise level"]),
+        ([4.0, 2.0, 1.0], 2.0, ["seen (1)", "below the noise (2)", "noise level"]),
+        ([4.0, 2.0, 0.0], 0.0, ["seen (2)", "below the noise (1)"]),
+    ],
+)
+def test_singular_values_are_told_from_the_noise(values, level, words):
+    found = replace(selection("accepted").baseline.stability, singular_values=np.array(values))
+    drawn = singular_values_picture(found, level)
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", str(drawn.svg))
+    assert [text for text in shown if re.match("seen|below|noise", text)] == words
+    assert ("not seen at all" in drawn.caption) == (values[-1] == 0.0)
 
 
 def test_own_forms_have_no_indicators():

@@ -1,5 +1,7 @@
 """What the tests of the selector share: a small problem, a selection, and what a fallback promises."""
 
+import json
+
 import numpy as np
 from skfem import Basis, ElementLineP1, MeshLine
 
@@ -40,6 +42,15 @@ def check_fallback(problem, data, learned, *words, usable=False, **options):
 
 def good(problem, truth, **options):
     return fc.Candidate(problem.solve(truth), truth, 0.0, **options)
+
+
+def rewritten(selection, path, change):
+    """The file of a selection after `change` has been at its record."""
+    selection.save(path)
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    return path
 
 
 class OwnError(Exception):

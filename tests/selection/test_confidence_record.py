@@ -1,10 +1,8 @@
 """Both certificates of a selection from random points hold with the union bound's probability; the record says so."""
 
-import json
-
 import numpy as np
 import pytest
-from selector_helpers import line, select
+from selector_helpers import line, rewritten, select
 
 import femcert as fc
 from femcert.problem.lagrange import mass_matrix
@@ -18,14 +16,6 @@ def selected(learned=None, rule=RULE):
     problem = line()
     data = problem.simulate(problem.parameters.field([1.0, 0.5, 0.2]), noise=0.02, seed=1)
     return select(problem, data, learned or fc.Tikhonov(weight=1e-9), rule=rule)
-
-
-def rewritten(selection, path, change):
-    selection.save(path)
-    record = json.loads(path.read_text())
-    change(record)
-    path.write_text(json.dumps(record))
-    return path
 
 
 def test_an_accepted_candidate_needs_both():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from selector_helpers import rewritten
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
@@ -414,14 +415,6 @@ def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
         path.write_text(json.dumps({name: value for name, value in record.items() if name != key}))
         with pytest.raises(fc.InputError):
             fc.Selection.load(path)
-
-
-def rewritten(selection, path, change):
-    selection.save(path)
-    record = json.loads(path.read_text())
-    change(record)
-    path.write_text(json.dumps(record))
-    return path
 
 
 def other_zeta(record):
