@@ -467,7 +467,7 @@ def test_the_digest_of_functions_covers_what_no_file_holds(tmp_path):
         parameter=lambda x: np.pi**2 * np.sin(np.pi * x[0]) / 30.0,
         state=lambda x: np.sin(np.pi * x[0]) / 30.0,
         residual=lambda x: 0.0 * x[0],
-        envelope=1e-6,
+        envelope=1.0,
     )
     selection = selection_of(problem, learned=functions, rule=fc.StochasticRadius(points=40, zeta=0.1))
     assert "of the functions" in selection.learned.residuals.pde.source
