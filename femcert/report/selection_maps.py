@@ -161,7 +161,8 @@ def sight_section(selection: Selection, shown: Shown | None) -> Section:
 def _weakest_picture(found: Stability, shown: Shown) -> Picture:
     basis, field = shown.problem.parameters.basis, found.weakest
     assert field is not None
-    caption = f"norm 1, changes the data by {style.short(found.sigma_min)} only"
+    change = f"changes the data by {style.short(found.sigma_min)} only"
+    caption = f"norm 1, {change if found.sigma_min > 0.0 else 'does not change the data'}"
     points = getattr(shown.problem.sensors, "points", None)
     if basis.mesh.dim() == 1:
         line = [("weakest direction", field, {"color": style.RED, "linewidth": 2.0})]
