@@ -7,6 +7,7 @@ turns the residuals of a candidate reconstruction and the stability of the probl
 
 from importlib.metadata import version
 
+from . import learn
 from .bound import Bound
 from .certificate import (
     Certificate,
@@ -45,7 +46,7 @@ from .problem import (
     Tomography,
     load_mesh,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_report
+from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -117,6 +118,7 @@ __all__ = [
     "flux_majorant",
     "friedrichs_constant",
     "kkt_residual",
+    "learn",
     "load_mesh",
     "no_harm",
     "plot_modulus",
@@ -130,5 +132,6 @@ __all__ = [
     "stability",
     "sweep",
     "validated",
+    "write_fields",
     "write_report",
 ]
