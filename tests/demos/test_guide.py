@@ -1,0 +1,42 @@
+"""What the guide shows is what happens, and its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from written_examples import BLOCK, broken_links, examples
+
+import femcert
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "demos" / "guide"
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(GUIDE.glob("*.md"))}
+
+
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if examples(text)])
+def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for example in examples(PAGES[page]):
+        example.check(f"{page}.md", names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_an_example(page):
+    # A block that is none of these would not be run, and nobody would notice.
+    assert "```" not in BLOCK.sub("", PAGES[page])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    assert broken_links(GUIDE / f"{page}.md") == []
+
+
+def test_contents_list_every_page():
+    listed = re.findall(r"\]\((\w[\w-]*)\.md\)", PAGES["README"])
+    assert sorted(set(listed)) == sorted(set(PAGES) - {"README"})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_exist(page):
+    assert all(hasattr(femcert, name) for name in re.findall(r"\bfc\.(\w+)", PAGES[page]))
