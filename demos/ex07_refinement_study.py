@@ -215,8 +215,8 @@ def draw_bounds(axes, results):
         (truth,) = axes.plot(dofs, study.column("truth"), **{**style.TRUTH, "linewidth": 1.2})
         row = study.rows[-1]
         axes.annotate(
-            f"slope {final_rate(study):.2f}", (row.dofs, row.upper), xytext=(8, 6), textcoords="offset points",
-            color=colour, fontsize=10, fontweight="bold", ha="center",
+            f"slope {final_rate(study):.2f}", (row.dofs, row.upper), xytext=(-4, 9), textcoords="offset points",
+            color=colour, fontsize=10, fontweight="bold", ha="left" if study.adaptive else "center",
         )  # fmt: skip
     truth.set_label("true error")
     axes.set(xscale="log", yscale="log", xlabel="dofs", ylabel="error of the temperature, energy norm")
