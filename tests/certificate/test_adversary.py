@@ -3,14 +3,14 @@
 import pytest
 from adversary_search import OPPONENTS, PAPER, PROVEN, arenas, attack
 
-TRIES = 100
+TRIES = 45
 
 
 @pytest.mark.parametrize("name", OPPONENTS)
 def test_no_accepted_candidate_has_an_error_beyond_a_radius_that_is_called_a_bound(name):
     opponent = OPPONENTS[name]
     for arena in arenas(opponent.continuous):
-        found = attack(name, arena, TRIES // 3 if arena == "source, ball" else TRIES, seed=1)
+        found = attack(name, arena, TRIES // 2 if arena == "source, ball" else TRIES, seed=1)
         assert found.beyond_bound == 0, found.examples
         if name in PROVEN:
             assert found.beyond_estimate == 0
