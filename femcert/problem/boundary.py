@@ -12,8 +12,9 @@ from scipy.sparse import csr_matrix
 from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
 
 from ..errors import InputError
+from .assembly import mass_form
 from .checks import Array, freeze_sparse, frozen, number, real_array
-from .lagrange import mass_form, nodal_values
+from .lagrange import nodal_values
 from .mesh import boundary_facets
 
 Value = float | Callable[[Array], Any]

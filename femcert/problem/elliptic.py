@@ -11,6 +11,7 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 from skfem.helpers import dot, grad
 
 from ..errors import InputError
+from .assembly import diffusion_matrix
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
 from .equation import ZERO, Equation, Field, Given
@@ -21,12 +22,6 @@ from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
 MASS = ("consistent", "lumped")
-
-
-@BilinearForm
-def diffusion(u: Any, v: Any, w: Any) -> Any:
-    """(a grad u, grad v)"""
-    return w["a"] * dot(grad(u), grad(v))
 
 
 @BilinearForm
@@ -67,7 +62,7 @@ class EllipticSource(LinearProblem):
         lumped = is_lumped(mass)
         self.conductivity = at_quadrature(conductivity, basis, "conductivity", sign="positive")
         self.reaction = at_quadrature(reaction, basis, "reaction", sign="nonnegative")
-        operator = asm(diffusion, basis, a=self.conductivity).tocsr()
+        operator = diffusion_matrix(basis, self.conductivity)
         if self.reaction.any():
             operator = operator + _reaction_matrix(basis, self.reaction, lumped)
         super().__init__(

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import Basis, asm
+from skfem import Basis
 
 from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
+from .assembly import diffusion_matrix
 from .base import ROUNDING
 from .boundary import Value
 from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
-from .elliptic import diffusion, is_lumped, lumped_load
+from .elliptic import is_lumped, lumped_load
 from .equation import ZERO, Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
@@ -77,7 +78,7 @@ class HeatInitial(LinearProblem):
         kappa = at_quadrature(diffusivity, basis, "diffusivity", sign="positive")
         super().__init__(
             basis,
-            operator=asm(diffusion, basis, a=kappa).tocsr(),
+            operator=diffusion_matrix(basis, kappa),
             load=lumped_load(basis, parameters) if lumped else None,
             parameters=parameters,
             sensors=sensors,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import diags
 from skfem import (
     Basis,
-    BilinearForm,
     ElementLineP0,
     ElementLineP1,
     ElementLineP2,
@@ -20,13 +19,12 @@ from skfem import (
     ElementTriP0,
     ElementTriP1,
     ElementTriP2,
-    asm,
 )
-from skfem.helpers import dot, grad
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 from skfem.quadrature import get_quadrature
 
 from ..errors import InputError
+from .assembly import consistent_mass
 from .checks import Array, freeze_sparse, real_array
 
 _CONSTANT = {MeshLine1: ElementLineP0, MeshTri1: ElementTriP0, MeshQuad1: ElementQuad0}
@@ -39,18 +37,6 @@ _DEGREE = {
 MESHES = tuple(_DEGREE)
 
 _assembled: WeakKeyDictionary[Basis, Any] = WeakKeyDictionary()
-
-
-@BilinearForm
-def mass_form(u: Any, v: Any, _: Any) -> Any:
-    """(u, v)"""
-    return u * v
-
-
-@BilinearForm
-def stiffness_form(u: Any, v: Any, _: Any) -> Any:
-    """(grad u, grad v)"""
-    return dot(grad(u), grad(v))
 
 
 def degree(basis: Basis) -> int:
@@ -115,7 +101,7 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
     """
     M = _assembled.get(basis)
     if M is None:
-        M = _assembled[basis] = freeze_sparse(asm(mass_form, basis))
+        M = _assembled[basis] = freeze_sparse(consistent_mass(basis))
     if not lumped:
         return M
     rows = np.asarray(M.sum(axis=1)).ravel()

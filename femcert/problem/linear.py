@@ -12,11 +12,12 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
+from .assembly import mass_form
 from .base import ROUNDING, Problem
 from .boundary import Value
 from .checks import Array, freeze_sparse, frozen, real_vector
 from .data import Data
-from .lagrange import mass_form, mass_matrix
+from .lagrange import mass_matrix
 from .sensors import Sensors
 from .space import ParameterSpace
 

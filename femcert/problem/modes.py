@@ -7,12 +7,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from skfem import Basis, asm
+from skfem import Basis
 
 from ..errors import InputError
 from ..linalg import smallest_eigenpairs
+from .assembly import stiffness_matrix
 from .checks import Array, count, real_array
-from .lagrange import check_state_basis, mass_matrix, stiffness_form
+from .lagrange import check_state_basis, mass_matrix
 from .space import ParameterSpace
 
 Box = Sequence[Sequence[float]]
@@ -104,7 +105,7 @@ class EigenmodeSpace(ParameterSpace):
         check_state_basis(basis)
         if boundary not in ("dirichlet", "neumann"):
             raise InputError(f"boundary is {boundary!r}; expected 'dirichlet' or 'neumann'")
-        K, M = asm(stiffness_form, basis).tocsr(), mass_matrix(basis)
+        K, M = stiffness_matrix(basis), mass_matrix(basis)
         free = np.arange(basis.N)
         if boundary == "dirichlet":
             free = np.setdiff1d(free, basis.get_dofs(facets=basis.mesh.boundary_facets()).flatten())

@@ -13,9 +13,10 @@ from scipy.spatial import cKDTree
 from skfem import Basis, asm
 
 from ..errors import InputError
+from .assembly import mass_form
 from .checks import Array, freeze_sparse, number, real_array
 from .discs import covered_area, disc_matrix
-from .lagrange import check_state_basis, constant_basis, mass_form
+from .lagrange import check_state_basis, constant_basis
 from .local_spaces import region_indicators
 from .locate import Locator, interpolation_matrix
 from .mesh import measures

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import diags, identity, issparse
-from skfem import Basis, asm
+from skfem import Basis
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
+from .assembly import stiffness_matrix
 from .checks import Array, freeze_sparse, frozen, number, real_vector
-from .lagrange import check_quadrature, degree, mass_matrix, stiffness_form
+from .lagrange import check_quadrature, degree, mass_matrix
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
@@ -133,7 +134,7 @@ class ParameterSpace:
 
     @cached_property
     def _h1_parts(self) -> tuple[Any, Any]:
-        return mass_matrix(self.basis), asm(stiffness_form, self.basis).tocsr()
+        return mass_matrix(self.basis), stiffness_matrix(self.basis)
 
     def form(self, norm: str) -> Any:
         """Sparse matrix of a squared norm on the dofs.

@@ -15,13 +15,14 @@ from skfem import Basis, asm
 
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
+from ..problem.assembly import diffusion_matrix, stiffness_matrix
 from ..problem.base import Problem
 from ..problem.boundary import Part
 from ..problem.checks import Array, freeze_sparse
-from ..problem.elliptic import EllipticSource, diffusion, reaction_form
+from ..problem.elliptic import EllipticSource, reaction_form
 from ..problem.equation import Field, Given, is_zero
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree, mass_matrix, stiffness_form
+from ..problem.lagrange import degree, mass_matrix
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from ..problem.sampling import Fit, Sampler, polynomial_fit
@@ -197,7 +198,7 @@ def _kept(problem: Problem, norm: str, make: Callable[[Any], StateNorm]) -> Stat
 
 
 def _h1(problem: Problem) -> StateNorm:
-    K = freeze_sparse(asm(stiffness_form, problem.basis).tocsr() + mass_matrix(problem.basis))
+    K = freeze_sparse(stiffness_matrix(problem.basis) + mass_matrix(problem.basis))
     one = Given(1.0, "one")
     return StateNorm("H1 norm", problem.basis, K, _factor(problem, K, "H1 norm"), one, one)
 
@@ -214,7 +215,7 @@ def _linear_energy(problem: LinearProblem) -> StateNorm:
     heat = isinstance(problem, HeatInitial)
     equation = given(np.zeros(basis.N if heat else problem.parameters.basis.N))
     if isinstance(problem, EllipticSource) and problem.lumped and problem.reaction.any():
-        A = asm(diffusion, basis, a=problem.conductivity) + asm(reaction_form, basis, c=problem.reaction)
+        A = diffusion_matrix(basis, problem.conductivity) + asm(reaction_form, basis, c=problem.reaction)
         A = freeze_sparse(A if problem.boundary.operator is None else A + problem.boundary.operator)
     # The factorization of the problem, where it is that of the energy.
     factor = problem.factor if A is problem.operator and not heat else _factor(problem, A, name)

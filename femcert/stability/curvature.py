@@ -59,9 +59,10 @@ from skfem import BilinearForm, asm
 from skfem.helpers import dot, grad
 
 from ..errors import UncertifiedError
+from ..problem.assembly import diffusion_matrix
 from ..problem.checks import Array
 from ..problem.data import Data
-from ..problem.elliptic import EllipticCoefficient, diffusion, reaction_form
+from ..problem.elliptic import EllipticCoefficient, reaction_form
 from ..problem.linear import BATCH, dense
 
 # Rounding of the Gram matrices and of the formulas, relative to their size.
@@ -209,7 +210,7 @@ class _Local:
 
     def _stiffness(self, weight: Array) -> Any:
         free = self.problem.free
-        return asm(diffusion, self.problem.basis, a=weight).tocsr()[free][:, free]
+        return diffusion_matrix(self.problem.basis, weight)[free][:, free]
 
     def _solved(self, right: Array) -> Array:
         parts = [self.point.factor.solve(right[:, i : i + BATCH]) for i in range(0, right.shape[1], BATCH)]

@@ -1,0 +1,50 @@
+"""Closed forms of element matrices against scikit-fem's quadrature, on any triangles; forms elsewhere."""
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementQuad1, ElementTriP1, ElementTriP2, MeshQuad, MeshTri, asm
+
+from femcert.problem.assembly import consistent_mass, diffusion, diffusion_matrix, mass_form, stiffness_matrix
+
+
+def crooked():
+    """Triangles of all shapes, some of them clockwise."""
+    mesh = MeshTri.init_lshaped().refined(3)
+    rng = np.random.default_rng(0)
+    p, t = mesh.p.copy(), mesh.t.copy()
+    p[:, mesh.interior_nodes()] += 0.03 * rng.uniform(-1.0, 1.0, (2, len(mesh.interior_nodes())))
+    t[:, ::3] = t[[1, 0, 2], ::3]
+    return MeshTri(1e-3 * p, t, sort_t=False)
+
+
+@pytest.mark.parametrize(
+    "basis",
+    [
+        Basis(crooked(), ElementTriP1()),
+        Basis(crooked(), ElementTriP1(), intorder=5),
+        Basis(crooked(), ElementTriP2()),
+        Basis(MeshQuad.init_tensor(np.linspace(0.0, 1.0, 5), np.linspace(0.0, 2.0, 4)), ElementQuad1()),
+    ],
+    ids=["P1", "P1 with more points", "P2", "Q1"],
+)
+def test_matrices_are_those_of_the_forms(basis):
+    a = 0.1 + np.random.default_rng(1).random(basis.dx.shape)
+    pairs = [
+        (diffusion_matrix(basis, a), asm(diffusion, basis, a=a)),
+        (stiffness_matrix(basis), asm(diffusion, basis, a=np.ones_like(a))),
+        (consistent_mass(basis), asm(mass_form, basis)),
+    ]
+    for found, expected in pairs:
+        assert found.format == "csr"
+        assert abs(found - expected).max() <= 1e-14 * abs(expected).max()
+        if isinstance(basis.elem, ElementTriP1):
+            assert abs(found - found.T).max() == 0.0
+            assert found.nnz == expected.nnz
+
+
+def test_right_angles_leave_no_entries():
+    """The five-point stencil, not one of seven points with zeros in it."""
+    line = np.linspace(0.0, 1.0, 9)
+    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
+    assert np.diff(stiffness_matrix(basis).indptr).max() == 5
+    assert np.diff(consistent_mass(basis).indptr).max() == 7
