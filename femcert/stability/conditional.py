@@ -1,4 +1,4 @@
-"""Conditional stability: with more coordinates than observations only a ball makes the data say anything."""
+"""Conditional stability: what a ball adds to the data, all there is where coordinates outnumber observations."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def _range(data: Data | None, levels: Any) -> tuple[float, float]:
 
 
 def _singular_values(problem: LinearProblem, modulus: Modulus) -> Array:
-    """Of the map from Q to Y, descending, and a zero: there are more coordinates than observations."""
+    """Of the map from Q to Y, descending; with more coordinates than observations there is a zero."""
     adjoint = modulus.adjoint
     gram = adjoint.T @ problem.parameters.solve_gram(adjoint)
     squares = np.linalg.eigvalsh((gram + gram.T) / 2.0)[::-1]
-    values = np.sqrt(np.maximum(squares, 0.0))
-    return np.append(values, 0.0) if len(values) < problem.parameters.dimension else values
+    k = problem.parameters.dimension
+    values = np.sqrt(np.maximum(squares[:k], 0.0))
+    return np.append(values, 0.0) if len(values) < k else values

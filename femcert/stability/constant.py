@@ -191,8 +191,9 @@ def stability(
         class of finite-element functions that the columns of the space are, or of sines and cosines themselves; the
         singular values are then lower bounds. For `EllipticSource`, heat on a box with sines, and tomography.
     levels
-        For a class with a ball and more coordinates than observations, where stability is conditional: the range
-        ``(low, high)`` of noise levels on which ``C eps^p`` shall hold. Default: from that of `data` to 100 times it.
+        For a class with a ball: the range ``(low, high)`` of noise levels on which ``C eps^p``, the envelope of the
+        modulus, shall hold. Default: with more coordinates than observations, where stability is conditional, from the
+        noise level of `data` to 100 times it; with fewer the modulus is not used, and p = 1.
     method
         ``"dense"``: the forward matrix and its SVD, all singular values. ``"sparse"``: the extreme ones by Lanczos on
         the optimality system, for large local classes. Default: dense up to 1,500 coordinates; the result says which.
@@ -215,12 +216,15 @@ def stability(
     if method not in (None, "dense", "sparse"):
         raise InputError(f"method is {method!r}; expected 'dense' or 'sparse'")
     k, m = problem.parameters.dimension, problem.observation_count
-    on_ball = k > m and problem.parameters.ball is not None
+    ball = problem.parameters.ball is not None
+    if levels is not None and not ball:
+        raise InputError("levels= is for a class with a ball; expected parameters=space.within_ball(radius)")
+    on_ball = ball and (k > m or levels is not None)
     if guarantee == "continuous" and (on_ball or method == "sparse"):
         route = "conditional stability on a ball" if on_ball else "method='sparse'"
         raise UncertifiedError(f"guarantee='continuous' is not known for {route}; it speaks of the mesh")
     if on_ball and method == "sparse":
-        raise InputError("method='sparse' is for k <= m; the modulus of a class with a ball chooses its own route")
+        raise InputError("method='sparse' is not for the modulus of a class with a ball, which chooses its own route")
     if on_ball:
         weighing = partial(certified_weights, problem, data=data)
         return Stability(**conditional_parts(problem, data, levels), weighing=weighing)

@@ -83,3 +83,19 @@ def test_refused():
     free = fc.EllipticSource(problem.basis, parameters=fc.FullSpace(problem.basis), sensors=problem.sensors)
     with pytest.raises(fc.InputError, match="within_ball"):
         fc.stability(free)
+    with pytest.raises(fc.InputError, match="levels= is for a class with a ball"):
+        fc.stability(free, levels=(1e-4, 1e-2))
+
+
+def test_noise_levels_ask_for_the_modulus_where_the_data_alone_would_do():
+    basis = BASES["triangles"]()
+    sensors = fc.AverageSensors(basis, np.random.default_rng(0).uniform(0.15, 0.85, (9, 2)), radius=0.08)
+    space = fc.EigenmodeSpace(basis, 5).within_ball(1.0, norm="h1")
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    plain, found = fc.stability(problem), fc.stability(problem, levels=(1e-5, 1e-1))
+    assert (plain.exponent, plain.levels) == (1.0, None)
+    assert found.levels == (1e-5, 1e-1)
+    assert np.allclose(found.singular_values, plain.singular_values, rtol=1e-6)
+    for eps in (1e-4, 1e-2):
+        # Two parameters of the ball are at most C eps apart; where the ball cuts in, less.
+        assert found.modulus(eps).value <= min(plain.constant.value * eps, 2.0) * (1.0 + 1e-3)
