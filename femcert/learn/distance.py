@@ -27,11 +27,12 @@ FLAT, TERMS = 0.1, 9
 class BoundaryDistance:
     """A product of smooth distances to the pieces of the Dirichlet boundary,
 
-        phi(x) = prod_i 1 / (1 + l g_i(x) / pi),    g_i(x) = integral over the piece Gamma_i of |x - y|^-2 ds(y),
+        phi(x) = s prod_i 1 / (1 + l g_i(x) / pi),    g_i(x) = integral over the piece Gamma_i of |x - y|^-2 ds(y),
 
-    with l a quarter of the extent of the mesh; on a line ``g_i = pi / |x - x_i|`` of a Dirichlet point. For an infinite
-    straight piece ``pi / g`` is the distance d, and the factor d / (d + l). So phi is between 0 and 1, infinitely
-    smooth inside a domain of any shape, zero on the boundary, and has a nonzero slope there away from corners.
+    with l the extent of the mesh and s such that phi is at most 1 at the vertices; on a line ``g_i = pi / |x - x_i|``
+    for a Dirichlet point. For an infinite straight piece ``pi / g`` is the distance d, and the factor d / (d + l). So
+    phi is infinitely smooth inside a domain of any shape, zero on the boundary, and has a nonzero slope there away from
+    corners.
 
     The boundary is cut into pieces at its convex corners. There phi grows like r², and its Laplacian is bounded. At a
     re-entrant corner it grows like r and its Laplacian is of size 1/r; solutions are singular there, too.
@@ -49,9 +50,11 @@ class BoundaryDistance:
             raise InputError("there is no Dirichlet boundary, so nothing to hold exactly; use boundary='soft'")
         ends = _facing_inside(mesh, facets)
         extent = float(np.ptp(mesh.p, axis=1).max())
-        self._least, self._length = ON_BOUNDARY * extent, 0.25 * extent / np.pi
+        self._least, self._length = ON_BOUNDARY * extent, extent / np.pi
+        self._scale = 1.0
         pieces = np.arange(len(facets)) if mesh.dim() == 1 else _pieces(ends, extent)
         self._pieces = [ends[:, :, pieces == i] for i in range(pieces.max() + 1)]
+        self._scale = 1.0 / float(self.value(mesh.p).max())
 
     def value(self, x: Any) -> Array:
         """phi, exactly zero on the boundary."""
@@ -69,7 +72,8 @@ class BoundaryDistance:
         """Value, gradient and Laplacian, by the product rule."""
         x = np.asarray(x, dtype=float)
         points = x.reshape(len(x), -1)
-        value, gradient, laplacian = np.ones(points.shape[1]), np.zeros(points.shape), np.zeros(points.shape[1])
+        value, gradient = np.full(points.shape[1], self._scale), np.zeros(points.shape)
+        laplacian = np.zeros(points.shape[1])
         for ends in self._pieces:
             factor, slope, bend = self._factor(points, ends)
             laplacian = value * bend + 2.0 * (gradient * slope).sum(axis=0) + laplacian * factor

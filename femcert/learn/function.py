@@ -77,8 +77,8 @@ class Function:
     def _output(self, points: Any) -> Any:
         values = self.module(points)
         if not isinstance(values, load_torch().Tensor) or values.is_complex():
-            kind = getattr(values, "dtype", type(values).__name__)
-            raise InputError(f"the module returned {kind}; expected a real tensor of shape ({len(points)}, 1)")
+            came = f"a {type(values).__name__}, {getattr(values, 'dtype', 'no numbers')}"
+            raise InputError(f"the module returned {came}; expected a real tensor of shape ({len(points)}, 1)")
         if tuple(values.shape) not in ((len(points), 1), (len(points),)):
             came = f"shape {tuple(values.shape)} for points of shape {tuple(points.shape)}"
             raise InputError(f"the module returned {came}; expected ({len(points)}, 1)")

@@ -29,7 +29,7 @@ _NAMES = ("middle_in", "size_in", "middle_out", "size_out", "linear", "first", "
 class NeuralOperator:
     """A data-driven reconstruction map, ``c = A y + W tanh(V y + b)`` in normalized values. Call it as a solver.
 
-    `fit` starts from the linear map A that is best in the mean square, and trains all weights. It knows nothing of
+    `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It knows nothing of
     the physics but what its training data say, so it is only as good as they are like the data at hand.
 
     Parameters
@@ -90,7 +90,7 @@ class NeuralOperator:
         variables = [trained[name] for name in _NAMES[4:]]
         trainer = Trainer({"misfit": misfit}, {}, variables, seed=seed)
         steps, rate = whole(steps, "steps", least=0), number(rate, "rate", above=0.0)
-        self.record = trainer.run(adam=steps, lbfgs=0, rate=rate, quiet=quiet)
+        self.record = trainer.run(adam=steps, lbfgs=0, rate=rate, quiet=quiet, keep_best=True)
         self._arrays = {name: array_of(values) for name, values in trained.items()}
         return self
 
@@ -104,6 +104,13 @@ class NeuralOperator:
         inputs = (y - w["middle_in"]) / w["size_in"]
         result = inputs @ w["linear"] + np.tanh(inputs @ w["first"] + w["bias"]) @ w["last"]
         return np.asarray(w["middle_out"] + w["size_out"] * result)
+
+    @property
+    def mean_values(self) -> Array:
+        """Mean of the training data, ``(m,)``: something to put in for a sensor that is lost."""
+        if not self._arrays:
+            raise InputError("the operator is not trained; call fit(problem, sampler=...) or load(path)")
+        return self._arrays["middle_in"].copy()
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """The candidate ``B c`` with the state that the problem's own solver gives it."""

@@ -140,8 +140,7 @@ def _state(
         return StateModel(network, size=sizes.state, distance=None)
     facets = [part.facets for part in problem.boundary.dirichlet]
     distance = BoundaryDistance(mesh, np.concatenate(facets) if facets else [])
-    # The distance is some tenths in the middle, and the network should be of size one.
-    return StateModel(network, size=10.0 * sizes.state, lift=_constant(problem.boundary), distance=distance)
+    return StateModel(network, size=sizes.state, lift=_constant(problem.boundary), distance=distance)
 
 
 def _constant(conditions: BoundaryConditions) -> float:

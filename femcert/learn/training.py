@@ -62,9 +62,13 @@ class Trainer:
         self._steps: list[int] = []
         self._losses: dict[str, list[float]] = {name: [] for name in terms}
         self._total: list[float] = []
+        self._best: list[Any] = []
 
-    def run(self, *, adam: int, lbfgs: int, rate: float, quiet: bool) -> Record:
-        """Train, or raise a `SolveError` where the loss is not finite or larger than it was."""
+    def run(self, *, adam: int, lbfgs: int, rate: float, quiet: bool, keep_best: bool = False) -> Record:
+        """Train, or raise a `SolveError` where the loss is not finite or larger than it was.
+
+        With `keep_best` the variables end as they were at the least recorded loss, perhaps where they began.
+        """
         torch, start = load_torch(), time.perf_counter()
         for variable in self._variables:
             variable.requires_grad_(True)
@@ -73,11 +77,13 @@ class Trainer:
                 self._note(0)
                 self._adam(adam, rate, bar)
                 self._lbfgs(adam, lbfgs, bar)
+                if keep_best:
+                    self._go_back()
                 gradient = self._gradient_norm()
         finally:
             for variable in self._variables:
                 variable.requires_grad_(False)
-        if not (math.isfinite(gradient) and self._total[-1] <= self._total[0]):
+        if not math.isfinite(gradient) or (self._total[-1] > self._total[0] and not keep_best):
             came = f"the loss went from {self._total[0]:.3g} to {self._total[-1]:.3g}, its gradient is {gradient:.3g}"
             raise SolveError(f"training diverged: {came}; lower rate= or check the data")
         losses = {name: tuple(values) for name, values in self._losses.items()}
@@ -98,7 +104,14 @@ class Trainer:
         if not math.isfinite(total):
             came = f"the loss is {total} after {step} steps"
             raise SolveError(f"training diverged: {came}; lower rate= or check the data")
+        if total <= min(self._total):
+            self._best = [variable.detach().clone() for variable in self._variables]
         return total
+
+    def _go_back(self) -> None:
+        with load_torch().no_grad():
+            for variable, best in zip(self._variables, self._best, strict=True):
+                variable.copy_(best)
 
     def _adam(self, steps: int, rate: float, bar: Any) -> None:
         if not steps:

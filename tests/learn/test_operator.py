@@ -1,0 +1,162 @@
+"""The neural operator: what it learns, what it refuses, and its files."""
+
+import numpy as np
+import pytest
+from learn_helpers import line_coefficient, line_source
+
+import femcert as fc
+
+torch = pytest.importorskip("torch")
+from femcert.learn import NeuralOperator  # noqa: E402
+
+
+def gaussian(count, rng):
+    return rng.standard_normal((count, 3)) * [1.0, 0.5, 0.2] + [2.0, 0.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    problem = line_source()
+    return problem, NeuralOperator(width=8).fit(problem, sampler=gaussian, count=100, steps=50, quiet=True)
+
+
+def test_it_learns_a_linear_map(trained):
+    problem, operator = trained
+    c = gaussian(20, np.random.default_rng(9))
+    assert operator.coefficients(c @ problem.forward_matrix().T) == pytest.approx(c, abs=2e-2)
+    candidate = operator(problem, problem.simulate(problem.parameters.field(c[0])))
+    assert problem.parameters.project(candidate.parameter)[0] == pytest.approx(c[0], abs=2e-2)
+    assert candidate.name == "operator"
+
+
+def test_training_improves_on_the_best_linear_map_where_the_truth_is_not_linear():
+    problem = line_source()
+
+    def bent(count, rng):
+        s = rng.uniform(-1.0, 1.0, count)
+        return np.column_stack([s, s**2, np.zeros(count)])
+
+    operator = NeuralOperator(width=16).fit(problem, sampler=bent, count=200, noise=0.2, steps=400, rate=1e-2, quiet=True)
+    losses = operator.record.losses["misfit"]
+    assert losses[-1] < 0.8 * losses[0]
+    # The third coordinate never varies, so nothing is learned of it, and nothing divided by zero.
+    assert operator.coefficients(np.ones(9))[2] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_it_is_trained_for_the_noise_that_is_given():
+    problem = line_source()
+    rng = np.random.default_rng(3)
+    c = gaussian(200, rng)
+    clean = c @ problem.forward_matrix().T
+    noisy = clean + 0.1 * np.linalg.norm(clean, axis=1, keepdims=True) / 3.0 * rng.standard_normal(clean.shape)
+    options = {"sampler": gaussian, "count": 300, "steps": 50, "quiet": True}
+    blunt, sharp = (NeuralOperator(width=8).fit(problem, noise=noise, **options) for noise in (0.1, 0.0))
+    errors = [np.linalg.norm(operator.coefficients(noisy) - c) for operator in (blunt, sharp)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_a_nonlinear_problem_is_simulated_sample_by_sample():
+    problem = line_coefficient()
+
+    def near_one(count, rng):
+        return np.column_stack([np.zeros(count), rng.uniform(-0.3, 0.3, count)])
+
+    operator = NeuralOperator(width=8).fit(problem, sampler=near_one, count=30, steps=20, quiet=True)
+    c = np.array([0.0, 0.2])
+    data = problem.simulate(problem.parameters.field(c))
+    assert problem.parameters.project(operator(problem, data).parameter)[0] == pytest.approx(c, abs=0.03)
+
+
+def test_the_mean_of_the_training_data_is_there_for_lost_sensors(trained):
+    problem, operator = trained
+    # The mean of the samples is (2, 0, 0) but for chance.
+    assert operator.mean_values == pytest.approx(problem.forward_matrix() @ [2.0, 0.0, 0.0], rel=0.3, abs=0.01)
+    operator.mean_values[:] = 0.0
+    assert operator.mean_values.any()
+
+
+def test_the_same_seed_gives_the_same_operator(trained):
+    problem, operator = trained
+    before = torch.get_rng_state()
+    again = NeuralOperator(width=8).fit(problem, sampler=gaussian, count=100, steps=50, quiet=True)
+    other = NeuralOperator(width=8).fit(problem, sampler=gaussian, count=100, steps=50, seed=1, quiet=True)
+    y = np.linspace(0.0, 1.0, 9)
+    assert np.array_equal(again.coefficients(y), operator.coefficients(y))
+    assert not np.array_equal(other.coefficients(y), operator.coefficients(y))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_save_then_load_is_the_identity(trained, tmp_path):
+    problem, operator = trained
+    operator.save(tmp_path / "operator.npz")
+    loaded = NeuralOperator.load(tmp_path / "operator.npz", name="again")
+    y = np.random.default_rng(1).standard_normal((5, 9))
+    assert np.array_equal(loaded.coefficients(y), operator.coefficients(y))
+    assert loaded(problem, fc.Data(y[0], 0.1)).name == "again"
+
+
+def test_damaged_files_are_refused(trained, tmp_path):
+    _, operator = trained
+    path = tmp_path / "operator.npz"
+    operator.save(path)
+    whole = path.read_bytes()
+    for cut in (0, 10, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
+            NeuralOperator.load(path)
+    with pytest.raises(fc.InputError, match="cannot be read"):
+        NeuralOperator.load(tmp_path / "missing.npz")
+    with pytest.raises(fc.InputError, match=r"ends in \.npz"):
+        NeuralOperator.load(tmp_path / "weights.pt")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"linear": np.zeros((2, 2))}, r"linear in .* has shape \(2, 2\); expected \(9, 3\)"),
+        ({"first": np.full((9, 8), np.nan)}, "first in .* has 72 NaN"),
+        ({"size_in": np.zeros(9)}, "normalization that is not positive"),
+        ({"extra": np.zeros(1)}, "expected the arrays of a saved operator"),
+        ({"bias": np.array([{"a": 1}], dtype=object)}, "cannot be read"),
+    ],
+)
+def test_wrong_arrays_are_refused(trained, tmp_path, change, message):
+    _, operator = trained
+    np.savez(tmp_path / "wrong.npz", allow_pickle=True, **{**operator._arrays, **change})
+    with pytest.raises(fc.InputError, match=message):
+        NeuralOperator.load(tmp_path / "wrong.npz")
+
+
+def test_wrong_use_is_refused(trained):
+    problem, operator = trained
+    with pytest.raises(fc.InputError, match="not trained"):
+        NeuralOperator()(problem, fc.Data(np.ones(9), 0.0))
+    with pytest.raises(fc.InputError, match="not trained"):
+        NeuralOperator().save("operator.npz")
+    with pytest.raises(fc.InputError, match="trained for 9 sensors"):
+        operator.coefficients(np.ones(4))
+    with pytest.raises(fc.InputError, match=r"returned shape \(10, 2\); expected \(10, 3\)"):
+        NeuralOperator().fit(problem, sampler=lambda count, rng: np.zeros((count, 2)), count=10)
+    with pytest.raises(fc.InputError, match="callable sampler"):
+        NeuralOperator().fit(problem, sampler=3)
+    basis = problem.basis
+    larger = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 4), sensors=problem.sensors)
+    with pytest.raises(fc.InputError, match="gives 3 coordinates; the problem's class has 4"):
+        operator(larger, fc.Data(np.ones(9), 0.0))
+
+
+def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where_it_is_worse():
+    """200 trials: whenever the operator is worse than the baseline, it is rejected."""
+    problem = line_source()
+    operator = NeuralOperator(width=8).fit(problem, sampler=gaussian, count=200, noise=0.001, steps=50, quiet=True)
+    rng, rejected, worse = np.random.default_rng(0), 0, 0
+    for seed in range(200):
+        truth = problem.parameters.field(gaussian(1, rng)[0])
+        data = problem.simulate(truth, noise=0.1, seed=seed)
+        selection = fc.no_harm(
+            problem, data, baseline=fc.Tikhonov(choose="discrepancy"), learned=operator, rule=fc.Dominance()
+        )
+        harmful = selection.learned.error(truth) > selection.baseline.error(truth)
+        assert not (selection.accepted and harmful)
+        rejected, worse = rejected + (not selection.accepted), worse + harmful
+    assert rejected >= worse > 20
