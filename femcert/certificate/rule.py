@@ -74,6 +74,16 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         The candidate does not belong to the problem, or the class has more coordinates than observations.
     UncertifiedError
         The stability constant is infinite, or the rule needs a residual that the candidate does not have.
+
+    Examples
+    --------
+    With a problem and data as in the example of `no_harm`:
+
+    >>> certificate = certify(problem, data, fc.Tikhonov(choose="gcv")(problem, data), fc.ExactRadius())
+    >>> print(certificate.radius)
+    <= 0.03029 (ExactRadius)
+    >>> certificate.contains(problem.parameters.field([1.0, 0.5]))
+    True
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")

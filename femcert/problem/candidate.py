@@ -153,6 +153,11 @@ class Candidate:
             ``h²/2 max |D²q|``).
         training_points
             Points that the training saw, ``(dimension, points)``.
+
+        Examples
+        --------
+        >>> Candidate.from_functions(problem, parameter=lambda x: np.sin(np.pi * x[0]), state=0.0, name="no state")
+        Candidate('no state', state (33,), parameter (33,))
         """
         q = sampled(_of_problem(problem).parameters.basis, callable_of(parameter), "parameter")
         if residual is not None and (not callable(residual) or state is None or envelope is None):

@@ -24,6 +24,14 @@ class Data:
     covariance
         None: Y has the Euclidean norm. Variances ``(m,)`` or an SPD matrix C ``(m, m)``:
         ``‖y‖_Y² = y' C^-1 y``, and `noise_level` is in that norm (about ``sqrt(m)`` for noise of covariance C).
+
+    Examples
+    --------
+    Two sensors of different quality:
+
+    >>> data = Data([1.0, 2.0], 1.5, covariance=[0.01, 0.04])
+    >>> data.norm(data.values)
+    14.142135623730951
     """
 
     def __init__(self, values: Any, noise_level: float, covariance: Any = None) -> None:

@@ -99,6 +99,15 @@ class EigenmodeSpace(ParameterSpace):
     ----------
     eigenvalues
         Discrete eigenvalues, ascending; by conformity each is an upper bound of the continuous one.
+
+    Examples
+    --------
+    Those of the unit square are pi² (i² + j²); these are from above, by one to three per cent.
+
+    >>> from skfem import Basis, ElementTriP1, MeshTri
+    >>> space = EigenmodeSpace(Basis(MeshTri().refined(4), ElementTriP1()), 3)
+    >>> space.dimension, (space.eigenvalues / 9.8696).round(2).tolist()
+    (3, [2.02, 5.08, 5.13])
     """
 
     def __init__(self, basis: Basis, k: int, *, boundary: str = "dirichlet", inner: str = "l2") -> None:

@@ -100,6 +100,16 @@ class AverageSensors(Sensors):
     """Averages over discs (intervals in 1D) of the given radius about the points, clipped to the mesh.
 
     A disc is the regular polygon of the same area, integrated exactly, so the sensor does not depend on the mesh.
+
+    Examples
+    --------
+    The average of x + y over a disc is its value at the centre.
+
+    >>> from skfem import Basis, ElementTriP1, MeshTri
+    >>> basis = Basis(MeshTri().refined(3), ElementTriP1())
+    >>> sensors = AverageSensors(basis, [[0.25, 0.5], [0.75, 0.5]], radius=0.1)
+    >>> sensors(basis.doflocs.sum(axis=0)).round(3).tolist()
+    [0.75, 1.25]
     """
 
     bounded = True

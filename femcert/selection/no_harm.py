@@ -64,6 +64,22 @@ def no_harm(
         The problem, data, rule or tolerance cannot be used.
     SolveError
         The baseline failed: without it there is nothing safe to fall back to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import femcert as fc
+    >>> from skfem import Basis, ElementLineP1, MeshLine
+    >>> basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    >>> sensors = fc.AverageSensors(basis, np.linspace(0.1, 0.9, 9), radius=0.05)
+    >>> problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    >>> data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.02)
+    >>> guess = fc.Candidate.from_coefficients(problem, [1.0, -0.5])
+    >>> selection = no_harm(problem, data, baseline=fc.Tikhonov(choose="gcv"), learned=guess, rule=fc.ExactRadius())
+    >>> selection.accepted
+    False
+    >>> print(selection.reason)
+    the learned radius 1.011 exceeds the baseline's 0.03029
     """
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     rule, refusal = _fixed(problem, data, rule)

@@ -39,6 +39,16 @@ class Tikhonov:
         The regularization weight (the paper's lambda) > 0, or None to choose it.
     choose
         ``"discrepancy"``, ``"gcv"`` or ``"lcurve"``, where no weight is given.
+
+    Examples
+    --------
+    With a problem and data as in the example of `no_harm`:
+
+    >>> candidate = Tikhonov(choose="discrepancy")(problem, data)
+    >>> problem.parameters.project(candidate.parameter)[0].round(1).tolist()
+    [1.0, 0.5]
+    >>> bool(np.isclose(data.norm(problem.observe(candidate.state) - data.values), data.noise_level))
+    True
     """
 
     weight: float | None = None

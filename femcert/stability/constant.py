@@ -206,6 +206,16 @@ def stability(
         More coordinates than observations: the data cannot determine the class, C is infinite.
     UncertifiedError
         The smallest singular value is zero to rounding, or the columns of the class are nearly dependent.
+
+    Examples
+    --------
+    With a problem as in the example of `no_harm`:
+
+    >>> result = stability(problem)
+    >>> print(result.constant)
+    <= 12.73 (1 / sigma_min)
+    >>> stability(problem, guarantee="continuous").constant.value > result.constant.value
+    True
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
