@@ -97,7 +97,8 @@ def draw(rows, path):
             continue
         dofs = [row["dofs"] for row in mine]
         for stage, colour in zip((*STAGES, "total"), ("C0", "C1", "C2", "C3", "k"), strict=True):
-            left.loglog(dofs, [row[stage] for row in mine], colour + style, marker="o", ms=4, label=f"{stage}, {backend}")
+            heights, label = [row[stage] for row in mine], f"{stage}, {backend}"
+            left.loglog(dofs, heights, colour + style, marker="o", ms=4, label=label)
         right.loglog(dofs, [row["peak_gb"] for row in mine], "k" + style, marker="o", ms=4, label=backend)
     ends = [10_000, 1_000_000]
     least = min(row["total"] for row in rows)
