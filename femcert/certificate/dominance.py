@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm as normal
+from scipy.special import ndtri
 
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
@@ -91,7 +91,7 @@ class Dominance(ExactRadius):
             value, point = consistent.support(-d[None])
             return -float(value[0]), point[0]
         estimate, deviation, step = consistent.estimate(d)
-        width = float(normal.isf(self.zeta))
+        width = -float(ndtri(self.zeta))
         return estimate - width * deviation, consistent.least_squares - width * step
 
     def to_dict(self) -> dict[str, Any]:

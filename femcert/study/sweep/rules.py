@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm as normal
+from scipy.special import ndtri
 
 from ...problem.checks import Array
 from ..validation.setup import POISSON
@@ -123,7 +123,7 @@ def _determined(trials: Batch) -> NDArray[np.bool_]:
 def _quantile(trials: Batch, d: Array, zeta: float) -> tuple[Array, Array]:
     """Lower bound of ``d . x_true`` at level zeta, and the point where it is reached."""
     s, V = trials.fit.singular, trials.fit.right
-    width = float(normal.isf(zeta)) * trials.deviation
+    width = -float(ndtri(zeta)) * trials.deviation
     scaled = (d[:, None, :] @ V)[:, 0, :] / s
     length = np.linalg.norm(scaled, axis=-1)
     step = (V @ (scaled / s)[..., None])[..., 0] / np.where(length > 0.0, length, 1.0)[:, None]
