@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from .result import Records, record_type
 from .rules import RULES, BatchRule, Verdict
 from .setting import Setting
 from .trial import Batch, batch
+
+# Squares and products of anything smaller are numbers.
+LARGEST = 1e70
 
 
 def decide(
@@ -42,7 +46,31 @@ def batches(
     sensors = grid.values(np.arange(start, stop)).sensors
     for m in np.unique(sensors):
         rows = np.flatnonzero(sensors == m)
-        yield rows, batch(setting, draws, rows, grid.values(start + rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            trials = batch(setting, draws, rows, grid.values(start + rows))
+        _check_sizes(trials)
+        _freeze(trials)
+        yield rows, trials
+
+
+def _check_sizes(trials: Batch) -> None:
+    """Refuse numbers whose squares overflow."""
+    both = (trials.baseline, trials.learned)
+    sizes = [trials.level, *(part for c in both for part in (c.data, c.optimality, c.error))]
+    largest = float(np.max(sizes))
+    if not largest <= LARGEST:
+        came = f"the settings lead to data, residuals or errors of {largest:.3g}"
+        raise InputError(f"{came}; expected at most {LARGEST:g}, with less noise, say, or mismatch")
+
+
+def _freeze(part: Any) -> None:
+    """No rule can change what the next one sees."""
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif is_dataclass(value):
+            _freeze(value)
 
 
 def _decided(name: str, rule: BatchRule, trials: Batch) -> Any:
@@ -64,7 +92,9 @@ def _checked(name: str, verdict: Any, count: int) -> Verdict:
             continue
         if type(values) is not np.ndarray or values.shape != (count,):
             raise InputError(f"the rule {name!r} returned {part} of the wrong shape; expected an array ({count},)")
-        if np.isnan(values).any() if part != "accepted" else values.dtype != np.bool_:
-            what = "NaN" if part != "accepted" else f"values of type {values.dtype}"
+        kinds = "b" if part == "accepted" else "fiu"
+        nan = values.dtype.kind == "f" and bool(np.isnan(values).any())
+        if values.dtype.kind not in kinds or nan:
+            what = "NaN" if nan else f"values of type {values.dtype}"
             raise InputError(f"the rule {name!r} returned {what} as {part}; expected numbers, or True and False")
     return verdict

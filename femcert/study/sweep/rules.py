@@ -99,7 +99,7 @@ RULES: Mapping[str, BatchRule] = MappingProxyType(
 
 def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: float) -> Array:
     C, delta, rounding = trials.constant, trials.level, trials.rounding
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         radius = C * (c.data + pde * c.pde + bc * c.bc + optimality * c.optimality + delta)
         proven = C * (c.misfit + delta)
         size = np.linalg.norm(c.x, axis=-1)

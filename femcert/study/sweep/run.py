@@ -86,9 +86,9 @@ def sweep(
     Raises
     ------
     InputError
-        No rules, a trial with more sensors than there are places, a rule that fails or cannot be sent to other
-        processes, a scheduler that does not answer, too little room, or a store that holds another sweep, is used by
-        another process or, without `resume`, holds any.
+        No rules, a trial with more sensors than there are places, settings whose numbers overflow, a rule that fails or
+        cannot be sent to other processes, a scheduler that does not answer, too little room, or a store that holds
+        another sweep, is used by another process or, without `resume`, holds any.
     SolveError
         Workers died again and again.
     """
