@@ -155,9 +155,14 @@ def test_two_sweeps_into_one_directory(small, tmp_path, capsys):
 def started(case, out, *options):
     """A sweep in a process of its own, once some chunks are done."""
     command = [sys.executable, "-m", "femcert.cli", "sweep", str(case), "--out", str(out), *options]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    # What a shell starts in the background ignores Ctrl-C, and so would all its children.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, former)
     end = time.monotonic() + 120.0
     while len(list((out / "chunks").glob("*-*.chunk"))) < 3:
         assert process.poll() is None

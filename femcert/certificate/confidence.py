@@ -16,8 +16,8 @@ from ..problem.checks import Array, number, real_array
 
 # Of the wealth that one bet may lose (Waudby-Smith and Ramdas, section 4.1).
 STAKE = 0.75
-# Halvings of the interval that holds the betting bound: of its length 3e-11 is left, on the safe side.
-HALVINGS = 35
+# Halvings of the interval that holds the betting bound: of its length 8e-9 is left, on the safe side.
+HALVINGS = 27
 # Samples that are worked on at a time, so that they stay in the processor's cache.
 BLOCK = 250_000
 # Samples above the bound by less than this share are rounding.

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -115,10 +114,3 @@ def test_without_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"install femcert\[distributed\]"):
         sweep(grid=GRID, scheduler="tcp://127.0.0.1:1")
-
-
-def test_dask_is_loaded_only_when_used():
-    small = "fc.sweep(grid={'sensors': [10], 'replications': 1})"
-    code = f"import sys, femcert as fc; {small}; print('distributed' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "False"

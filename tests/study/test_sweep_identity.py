@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from femcert.errors import InputError
-from femcert.study.sweep import RULES, Grid, Verdict, sweep
+from femcert.study.sweep import RULES, Grid, Verdict, identity, sweep
 from femcert.study.sweep.identity import Unrecognizable, described
 
 GRID = Grid(sensors=(10,), noise=(0.0,), perturbation=(0.1,), mismatch=(0.0,), replications=4)
@@ -155,11 +155,12 @@ def test_the_description_is_the_same_in_every_process(tmp_path):
         "    def __call__(self, trials):\n        return helpers.used('a'), NAMES, self.names\n",
         encoding="utf-8",
     )
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import mine; "
-    code += "from femcert.study.sweep.identity import described; print(described(mine.Rule()))"
+    # The module by itself: the whole library would take most of the time.
+    code = "import sys, runpy; sys.path.insert(0, sys.argv[1]); import mine; "
+    code += "print(runpy.run_path(sys.argv[2])['described'](mine.Rule()))"
 
     def said(seed):
-        command = [sys.executable, "-B", "-c", code, str(tmp_path)]
+        command = [sys.executable, "-B", "-c", code, str(tmp_path), identity.__file__]
         done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONHASHSEED": str(seed)}, timeout=120)
         return done.stdout
 

@@ -59,8 +59,29 @@ def lives(process: int) -> bool:
 
 def _take(path: Path) -> None:
     owner = json.dumps({"host": platform.node(), "process": os.getpid(), "start": _start(os.getpid())})
-    while not _create(path, owner):
-        _remove_abandoned(path)
+    with _alone(path.parent):
+        while not _create(path, owner):
+            _remove_abandoned(path)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One of those that come at the same time to a machine's directory, where its system can say; else all of them.
+
+    Of three that find an abandoned lock, one could move away the lock of the second while the third makes its own.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    stream = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(stream)
 
 
 def _create(path: Path, text: str) -> bool:
