@@ -75,7 +75,8 @@ def no_harm(
     >>> problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
     >>> data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.02)
     >>> guess = fc.Candidate.from_coefficients(problem, [1.0, -0.5])
-    >>> selection = no_harm(problem, data, baseline=fc.Tikhonov(choose="gcv"), learned=guess, rule=fc.ExactRadius())
+    >>> classical = fc.Tikhonov(choose="gcv")
+    >>> selection = fc.no_harm(problem, data, baseline=classical, learned=guess, rule=fc.ExactRadius())
     >>> selection.accepted
     False
     >>> print(selection.reason)
