@@ -1,6 +1,7 @@
 """The command ``femcert certify``: what it writes, and what it says of case files that are wrong."""
 
 import csv
+import hashlib
 import html
 import json
 import re
@@ -76,6 +77,8 @@ def test_the_example_runs_as_it_is(example, tmp_path, monkeypatch, capsys):
     assert selection.reason in page
     assert "baseline" in page
     assert "certificates" in page  # among the timings
+    for name in ("case.toml", "mesh.msh", "data.csv", "candidate.vtu"):
+        assert f"{name}, SHA-256 {hashlib.sha256((example / name).read_bytes()).hexdigest()}" in page
     fields = meshio.read(out / "fields.vtu")
     assert len(fields.points) == 861
     with (out / "summary.csv").open(newline="", encoding="utf-8") as stream:
@@ -222,6 +225,11 @@ def both(first, second):
     return spoil
 
 
+def spell(case, write):
+    path = case.parent / "data.csv"
+    path.write_text(write(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def cut(name):
     def shorten(case):
         path = case.parent / name
@@ -276,11 +284,17 @@ MISTAKES = {
     "data that are no numbers": (in_file("data.csv", "0.15,0.15,", "0.15,0.15,n/a,"), "data.csv, line 2,"),
     "data with NaN": (in_file("data.csv", "0.15,0.15,", "nan,0.15,"), "entries; the header has|expected a finite"),
     "data with text": (in_file("data.csv", "\n0.15,0.15", "\na,0.15"), "line 2: x is 'a'; expected a finite number"),
+    "data with decimal commas": (
+        lambda case: spell(case, lambda text: text.replace(",", ";").replace(".", ",")),
+        "line 2: x is '0,15'; expected a finite number, with a decimal point",
+    ),
+    "data with digits of Python": (in_file("data.csv", "\n0.15", "\n0.1_5"), "line 2: x is '0.1_5'; expected a finite"),
     "data without a header": (in_file("data.csv", "x,y,value,deviation\n", ""), "data.file: .* expected one called"),
     "data with half a place": (in_file("data.csv", "x,y,", "x,why,"), "data.file has the coordinate x, not the"),
     "deviation of zero": (in_file("data.csv", ",0.000", ",-0.000"), "data.file has the deviation"),
     "sensor outside": (in_file("data.csv", "\n0.15,0.15", "\n5.0,0.15"), "sensors: sensor 0 at .* outside the mesh"),
     "mesh file missing": (sub('"mesh.msh"', '"mush.msh"'), "mesh.file: .*mush.msh.*no such file"),
+    "mesh name beyond all names": (sub('"mesh.msh"', f'"{"m" * 5000}"'), "mesh.file: File name too long"),
     "mesh file damaged": (cut("mesh.msh"), "mesh.file: "),
     "candidate file missing": (sub('"candidate.vtu"', '"candidat.vtu"'), "candidate.file: "),
     "candidate file damaged": (cut("candidate.vtu"), "candidate.file: "),
@@ -337,6 +351,18 @@ def test_a_mistake_is_said_in_one_line_and_nothing_is_written(case, tmp_path, ca
     assert "Traceback" not in captured.err
     assert re.search(words, captured.err), captured.err
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("report.html", "old")]
+
+
+def test_a_failure_leaves_no_directory_behind(case, tmp_path, capsys):
+    change(case, "modes = 8", "modes = 40")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert "k = 40" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["case"]
+
+
+def test_a_mark_of_byte_order_is_no_mistake(case, tmp_path):
+    case.write_bytes(b"\xef\xbb\xbf" + case.read_bytes())
+    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 0
 
 
 def test_enough_kinds_of_mistakes():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,11 +71,12 @@ def _certify(options: argparse.Namespace) -> int:
         # What overflows fails a check, and that says more than a warning of NumPy.
         with collected(began) as timings, np.errstate(over="ignore", invalid="ignore"):
             case = read_certify_case(options.case)
+            origin = _origin({"case file": options.case, **case.inputs})
             with draft_directory(options.out) as draft:
                 # First: a place that cannot be written to should not cost a run.
                 check_free(options.out, all_files())
                 selection = at_key(f"case file '{options.case}'", case.select)
-                _write(selection, draft, case.files, timings.seconds)
+                _write(selection, draft, case.files, timings.seconds, origin)
                 publish(draft, options.out, owned=all_files(), last=case.files[-1])
     if not options.quiet:
         print(selection)
@@ -81,7 +84,18 @@ def _certify(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def _write(selection: Selection, folder: Path, files: tuple[str, ...], timings: dict[str, float]) -> None:
+def _origin(inputs: dict[str, Path]) -> dict[str, str]:
+    """When, and from which files."""
+    moment = datetime.now(timezone.utc)
+    found = {"made at": f"{moment:%Y-%m-%d %H:%M} UTC"}
+    for key, path in inputs.items():
+        found[key] = f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return found
+
+
+def _write(
+    selection: Selection, folder: Path, files: tuple[str, ...], timings: dict[str, float], origin: dict[str, str]
+) -> None:
     """The files of a decision; the page comes last, so that it knows how long the others took."""
     from ..report import write_report
     from ..report.field_files import write_fields
@@ -94,7 +108,7 @@ def _write(selection: Selection, folder: Path, files: tuple[str, ...], timings: 
             write_summary(selection, folder / name)
         elif name == "report.html":
             with stage("report"):
-                write_report(selection, folder / name, timings=dict(timings))
+                write_report(selection, folder / name, timings=dict(timings), origin=origin)
         else:
             with stage("fields"):
                 write_fields(selection, folder / name)

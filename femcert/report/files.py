@@ -37,6 +37,7 @@ def draft_directory(target: Path) -> Iterator[Path]:
     InputError
         `target` is a file, or cannot be made or written to.
     """
+    there = target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
@@ -47,6 +48,10 @@ def draft_directory(target: Path) -> Iterator[Path]:
         yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        if not there:
+            # Only if nothing came of it: a directory with files in it stays.
+            with suppress(OSError):
+                target.rmdir()
 
 
 def check_free(target: Path, names: Iterable[str]) -> None:

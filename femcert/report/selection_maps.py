@@ -18,7 +18,7 @@ from ..selection import Selection
 from ..stability import Stability, stability
 from . import style
 from .field_pictures import LINE_MARGINS, elements_picture, field_picture, legend_above, lines_picture
-from .svg import INK, Picture, axes_within, picture
+from .svg import INK, Picture, again, axes_within, picture
 
 # Above this many elements the equilibrated bound takes longer than a page is worth.
 MOST_EQUILIBRATED = 20_000
@@ -100,15 +100,25 @@ def _compared(what: str, basis: Any, fields: dict[str, Array]) -> Section:
             line = [("learned minus baseline", difference, {"color": INK, "linewidth": 1.6})]
             pictures.append(lines_picture(f"{what}-difference", "Difference", basis, line))
         return Section(pictures, missing)
-    limits = _limits(fields.values())
-    pictures = [
-        field_picture(f"{what}-{role}", role.capitalize(), basis, values, limits=limits)
-        for role, values in fields.items()
-    ]
+    pictures = list(_maps(what, basis, fields).values())
     if difference is not None:
         note = "learned minus baseline, on its own scale"
         pictures.append(field_picture(f"{what}-difference", "Difference", basis, difference, signed=True, caption=note))
     return Section(pictures, missing)
+
+
+def _maps(what: str, basis: Any, fields: dict[str, Array]) -> dict[str, Picture]:
+    """A map of each field on one scale; what was selected is one of the others, and drawn once."""
+    limits = _limits(fields.values())
+    made: dict[str, Picture] = {}
+    for role, values in fields.items():
+        name, title = f"{what}-{role}", role.capitalize()
+        same = next((other for other in made if np.array_equal(fields[other], values)), None)
+        if same is None:
+            made[role] = field_picture(name, title, basis, values, limits=limits)
+        else:
+            made[role] = again(made[same], f"{what}-{same}", name, title)
+    return made
 
 
 def _limits(fields: Collection[Array]) -> tuple[float, float]:

@@ -30,7 +30,11 @@ NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=.
 
 
 def selection_page(
-    selection: Selection, *, problem: Problem | None = None, timings: Mapping[str, float] | None = None
+    selection: Selection,
+    *,
+    problem: Problem | None = None,
+    timings: Mapping[str, float] | None = None,
+    origin: Mapping[str, str] | None = None,
 ) -> str:
     """A selection as HTML; `problem` is where the fields of a loaded selection live, `timings` are in seconds."""
     if problem is not None and not isinstance(problem, Problem):
@@ -51,7 +55,7 @@ def selection_page(
         rule=rule_words(selection.rule),
         confidence=_confidence_rows(selection),
         sections=_sections(selection, shown),
-        provenance=provenance(selection, shown),
+        provenance=[*(origin or {}).items(), *provenance(selection, shown)],
         timings=times,
     )
 

@@ -20,6 +20,7 @@ def write_report(
     *,
     problem: Problem | None = None,
     timings: Mapping[str, float] | None = None,
+    origin: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a page about a study or a selection: HTML with its pictures inside, nothing loaded from anywhere.
 
@@ -34,13 +35,15 @@ def write_report(
         Where the fields of a loaded selection live.
     timings
         Seconds of each step, for the page of a selection.
+    origin
+        Where a selection comes from, such as its files: shown before all else that the page knows of it.
     """
     if isinstance(result, Study):
-        if problem is not None or timings is not None:
-            raise InputError("problem and timings are for selections; a study has its own")
+        if any(option is not None for option in (problem, timings, origin)):
+            raise InputError("problem, timings and origin are for selections; a study has its own")
         text = study_page(result)
     elif isinstance(result, Selection):
-        text = selection_page(result, problem=problem, timings=timings)
+        text = selection_page(result, problem=problem, timings=timings, origin=origin)
     else:
         raise InputError(f"result is a {type(result).__name__}; expected a Study or a Selection")
     target = Path(path)

@@ -207,9 +207,9 @@ def _evidence(certificate: Certificate | None) -> dict[str, str]:
     """Rows of the table for one certificate; none for None."""
     if certificate is None:
         return {}
-    radius = certificate.radius
+    radius, scope = certificate.radius, certificate.scope
     return {
-        "radius": f"{radius.value:.4g} ({radius.side}, {certificate.scope})",
+        "radius": _with_side(radius) if scope == radius.side else f"{radius.value:.4g} ({radius.side}, {scope})",
         **{name: _with_side(bound) for name, bound in certificate.residuals.items()},
         "noise level": f"{certificate.noise_level:.4g}",
         "stability constant": "-" if certificate.stability is None else _with_side(certificate.stability.constant),

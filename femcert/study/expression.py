@@ -109,7 +109,9 @@ def _check(node: ast.AST, depth: int) -> None:
     if depth > MOST_DEPTH:
         raise InputError(f"it is nested more than {MOST_DEPTH} deep")
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        parts = [node.left, node.right]
+        # A long sum is not a deep one, though its tree is.
+        _check(node.left, depth)
+        parts = [node.right]
     elif isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
         parts = [node.operand]
     elif isinstance(node, ast.Call):

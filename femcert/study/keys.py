@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 def parsed_file(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
@@ -74,6 +74,8 @@ def at_key(key: str, make: Callable[[], Made], names: Collection[str] = ()) -> M
     """``make()``, where an `InputError` gets the key in front; one that begins with a name of `names` is about it."""
     try:
         return make()
+    except OSError as error:
+        raise InputError(f"{key}: {error.strerror or error}") from None
     except InputError as error:
         text = str(error)
         if text.startswith(f"{key}."):

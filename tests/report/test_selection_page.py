@@ -342,6 +342,12 @@ def test_provenance():
     assert f"{problem.basis.N:,} of the state" in text
 
 
+def test_origin_comes_first():
+    _, text = read(selection_page(selection("blind"), origin={"case file": "a<b>.toml"}))
+    assert "Provenance What Value case file a<b>.toml rule" in text
+    assert "case file" not in read(page("blind"))[1]
+
+
 def test_where_a_candidate_was_carried_from_is_shown():
     problem = line()
     coarse = Basis(MeshLine(np.linspace(0.0, 1.0, 14)), ElementLineP2())

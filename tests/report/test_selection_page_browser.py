@@ -23,6 +23,9 @@ NAMES = ("accepted", "crash", "heat", "tomography", "line", "dominance", "stocha
 # Seconds after which a silent browser is given up.
 PATIENCE = 120.0
 
+# Where the browser must be there, its absence is a failure.
+if PROGRAM is None and os.environ.get("FEMCERT_BROWSER") == "required":
+    raise RuntimeError("there is no Chromium here")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here")
 
 

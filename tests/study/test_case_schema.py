@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 from pathlib import Path
 
 import jsonschema
@@ -147,6 +148,72 @@ ALLOWED = {
 def test_what_the_reader_takes_the_schema_takes(record):
     check_structure(record, "certify")
     assert valid(record, "certify")
+
+
+# What a value may be replaced by. Not among these: 2.0, a whole number to JSON Schema and none to TOML.
+OTHERS = (
+    0, 1, 3, -1, 0.5, True, "", "x", "sine", "certified", [], [1], [1, 2], [1, 2, 3], ["a"], [[1, 2], [3, 4]], [True],
+    {}, {"a": 1}, {"a": "x"}, {"a": [1, 2]}, {"kind": "full"}, {"radius": 1},
+)  # fmt: skip
+
+
+def drawn(schema, rng):
+    """Something that a schema describes."""
+    if "$ref" in schema:
+        schema = definitions()[schema["$ref"].rpartition("/")[2]]
+    options = schema.get("oneOf") or schema.get("anyOf")
+    if options:
+        return drawn(rng.choice(options), rng)
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else rng.choice(schema["enum"])
+    if schema["type"] == "object":
+        inside = schema.get("properties", {})
+        found = {k: drawn(v, rng) for k, v in inside.items() if k in schema.get("required", ()) or rng.random() < 0.5}
+        if isinstance(schema["additionalProperties"], dict):
+            found |= {name: drawn(schema["additionalProperties"], rng) for name in rng.sample(["a", "b c", "é"], 2)}
+        return found
+    if schema["type"] == "array":
+        least = schema.get("minItems", 0)
+        return [drawn(schema["items"], rng) for _ in range(rng.randint(least, schema.get("maxItems", least + 2)))]
+    if schema["type"] in ("string", "boolean"):
+        return rng.choice(["a", "x*y"]) if schema["type"] == "string" else rng.random() < 0.5
+    least = schema.get("minimum", schema.get("exclusiveMinimum", -5))
+    return least + 1 if schema["type"] == "integer" else least + 0.5
+
+
+def damage(record, rng):
+    """Drop, rename or replace something, somewhere."""
+    keys = list(record) if isinstance(record, dict) else range(len(record))
+    key = rng.choice(keys)
+    if isinstance(record[key], (dict, list)) and record[key] and rng.random() < 0.7:
+        damage(record[key], rng)
+    elif rng.random() < 0.3:
+        del record[key]
+    elif isinstance(record, dict) and rng.random() < 0.3:
+        record[f"{key}s"] = record.pop(key)
+    else:
+        record[key] = copy.deepcopy(rng.choice(OTHERS))
+
+
+def test_reader_and_schema_agree_on_files_of_all_sorts():
+    validators = {
+        command: jsonschema.Draft202012Validator({**RECORD, "anyOf": [{"$ref": f"#/$defs/{command}"}]})
+        for command in ("certify", "refine")
+    }
+    rng, taken = random.Random(0), 0
+    for _ in range(400):
+        command = rng.choice(["certify", "certify", "refine"])
+        record = drawn(definitions()[command], rng)
+        for _ in range(rng.randint(0, 2)):
+            damage(record, rng)
+        try:
+            check_structure(record, command)
+            read = True
+        except InputError:
+            read = False
+        assert read == validators[command].is_valid(record), record
+        taken += read
+    assert 100 <= taken <= 300
 
 
 def test_numbers_are_finite():

@@ -147,6 +147,10 @@ def test_values_that_are_no_finite_numbers(text):
         Expression(text, "key")(np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
+def test_a_long_sum_is_not_a_deep_one():
+    assert Expression("+".join(["x"] * 250))(np.array([[2.0], [0.0]])) == 500.0
+
+
 def test_the_place_is_said():
     with pytest.raises(InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
         Expression("1/x", "a")(np.array([[1.0, 0.0], [0.25, 0.5]]))

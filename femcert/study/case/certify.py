@@ -42,6 +42,8 @@ class CertifyCase:
         As `no_harm` takes them; the candidate is its `learned`.
     files
         Which files to write.
+    inputs
+        The files that it was read from, by their keys.
     """
 
     problem: Problem
@@ -51,6 +53,7 @@ class CertifyCase:
     rule: Rule
     tolerance: float
     files: tuple[str, ...]
+    inputs: dict[str, Path]
 
     def select(self) -> Selection:
         """The decision."""
@@ -90,6 +93,11 @@ def _built(record: Mapping[str, Any], folder: Path) -> CertifyCase:
         rule=rule,
         tolerance=record["rule"].get("tolerance", 0.0),
         files=_in_order(record.get("output", {}).get("files", FILES)),
+        inputs={
+            f"{section}.{key}": folder / record[section][key]
+            for section, key in (("mesh", "file"), ("class", "mesh"), ("data", "file"), ("candidate", "file"))
+            if key in record[section]
+        },
     )
 
 

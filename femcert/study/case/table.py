@@ -1,4 +1,4 @@
-"""Columns of numbers from a CSV file with a header."""
+"""Columns of numbers from a CSV file with a header; what is between them are commas, semicolons or tabs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and the other lines with their numbers; empty lines and those that begin with ``#`` do not count."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, strict=True)
-            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+            written = list(stream)
+        reader = csv.reader(written, delimiter=_delimiter(written), strict=True)
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -65,14 +66,22 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     return header, lines[1:]
 
 
+def _delimiter(lines: Sequence[str]) -> str:
+    """What is between the entries of the header: commas, else semicolons or tabs."""
+    header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    return next((mark for mark in ",;\t" if mark in header), ",")
+
+
 def _numbers(path: Path, heading: str, entries: list[tuple[int, str]]) -> Any:
     values = []
     for line, text in entries:
         try:
-            value = float(text)
+            # What Python reads as digits, tables do not: 1_000.
+            value = float(text) if "_" not in text else math.nan
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise InputError(f"{path}, line {line}: {heading} is {text!r}; expected a finite number")
+            hint = ", with a decimal point" if "," in text else ""
+            raise InputError(f"{path}, line {line}: {heading} is {text!r}; expected a finite number{hint}")
         values.append(value)
     return np.array(values)
