@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix, diags, identity
+from scipy.sparse import csc_matrix, csr_matrix, diags, identity
 
 from ..errors import SolveError
 from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
 from .factor import Factorization, pivoted_factors
+from .memory import give_back
 
 Array = NDArray[np.float64]
 
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 MARGINS = (1e-5, 1e-3, 1e-1, 0.5)
 # Eigenvalues closer than this, in parts of them, are not separated.
 LEAST_GAP = 1e-5
+# Columns, and entries of a sparse factor, that are taken at a time.
+BATCH, ENTRIES = 16, 100_000
 
 
 def eigenvalue_lower_bound(stiffness: Any, mass: Any, index: int) -> float:
@@ -93,9 +96,11 @@ def _separated(
     negative, error = count_negative((A + A.T) / 2.0, diagonal_part(mass), name="shifted form")
     if negative != found or not error < 0.5 * shift:
         raise SolveError(f"{negative} eigenvalues lie below {shift:.6g}, {found} were found, to within {error:.2g}")
-    vectors = vectors / np.sqrt(values)
+    vectors /= np.sqrt(values)
     rest = 1.0 / (shift - error)
-    return 1.0 / values, vectors, rest + _missed(stiffness, mass, vectors[:, :found], rest, factor)
+    rest += _missed(stiffness, mass, vectors[:, :found], rest, factor)
+    give_back()
+    return 1.0 / values, vectors, rest
 
 
 def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Factorization) -> float:
@@ -106,10 +111,15 @@ def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Factorizat
     """
     if not V.shape[1]:
         return 0.0
-    AV, MV = stiffness @ V, mass @ V
-    misfit = MV - AV * np.sum(V * MV, axis=0)
-    gram = factor.gram_from_above(misfit.T @ factor.solve(misfit))
-    Q = V.T @ MV - rest * (V.T @ AV)
+    k = V.shape[1]
+    misfit, gram, Q = np.empty(V.shape, order="F"), np.empty((k, k)), np.empty((k, k))
+    for part in (slice(i, i + BATCH) for i in range(0, k, BATCH)):
+        AV, MV = stiffness @ V[:, part], mass @ V[:, part]
+        misfit[:, part] = MV - AV * np.sum(V[:, part] * MV, axis=0)
+        Q[:, part] = V.T @ (MV - rest * AV)
+    for part in (slice(i, i + BATCH) for i in range(0, k, BATCH)):
+        gram[:, part] = misfit.T @ factor.solve(misfit[:, part])
+    gram = factor.gram_from_above(gram)
     try:
         np.linalg.cholesky(Q)
     except np.linalg.LinAlgError:
@@ -170,16 +180,18 @@ def count_negative(matrix: Any, weights: Array, *, name: str = "matrix") -> tupl
     if not np.array_equal(lu.perm_r, lu.perm_c):
         raise SolveError(f"the {name} met a zero pivot, so that its pivots do not count eigenvalues")
     # From here on in the order of elimination: P A P' = L U.
-    L, U = lu.L, lu.U
+    # The permutation is copied, since it would keep all of the factors alive.
+    L, U, rows = lu.L, lu.U, lu.perm_r.copy()
+    del lu
     pivots = U.diagonal()
     if not np.all(np.isfinite(pivots) & (pivots != 0.0)):
         raise SolveError(f"the {name} has a zero or infinite pivot")
     gamma = (np.bincount(L.indices, minlength=len(pivots)) + 8.0) * np.finfo(float).eps
     absolute_L, absolute_U = _absolute(L), _absolute(U)
-    order = np.argsort(lu.perm_r)
+    order = np.argsort(rows)
     # One product shows factors of another matrix; the allowance is for the product as well.
     x = np.random.default_rng(0).standard_normal(len(pivots))
-    missed = np.abs((A @ x[lu.perm_r])[order] - L @ (U @ x))
+    missed = np.abs((A @ x[rows])[order] - L @ (U @ x))
     longest = np.bincount(U.indices).max()
     allowed = (gamma + np.finfo(float).eps * longest) * (absolute_L @ (absolute_U @ np.abs(x)))
     if not np.all(missed <= 2.0 * allowed):
@@ -187,9 +199,19 @@ def count_negative(matrix: Any, weights: Array, *, name: str = "matrix") -> tupl
     ones = np.ones(len(pivots))
     size = gamma * (absolute_L @ (absolute_U @ ones))
     del absolute_U
-    asymmetry = _absolute(U - (L @ diags(pivots)).T)
-    error = size + absolute_L @ (asymmetry @ ones)
+    error = size + absolute_L @ _asymmetry(L, U, pivots)
     return int(np.count_nonzero(pivots < 0.0)), float(np.max(error / weights[order]))
+
+
+def _asymmetry(L: Any, U: Any, pivots: Array) -> Array:
+    """``|U - D L'| 1``, a few columns at a time."""
+    rows, result = csr_matrix(L), np.zeros(len(pivots))
+    # The last columns are the longest ones.
+    ends = np.searchsorted(U.indptr, np.arange(ENTRIES, U.nnz, ENTRIES))
+    for part in np.split(np.arange(len(pivots)), np.unique(ends)):
+        difference = U[:, part] - csc_matrix((rows[part] @ diags(pivots)).T)
+        result += np.asarray(abs(difference).sum(axis=1)).ravel()
+    return result
 
 
 def _absolute(matrix: Any) -> Any:

@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.checks import Array, frozen, number
 from ..problem.data import Data
-from ..problem.linear import LinearProblem
+from ..problem.linear import BATCH, LinearProblem
 from .modulus import Modulus
 
 # Noise levels that an envelope covers if none are given: from that of the data to this many times it.
@@ -53,8 +53,9 @@ def _range(data: Data | None, levels: Any) -> tuple[float, float]:
 
 def _singular_values(problem: LinearProblem, modulus: Modulus) -> Array:
     """Of the map from Q to Y, descending; with more coordinates than observations there is a zero."""
-    adjoint = modulus.adjoint
-    gram = adjoint.T @ problem.parameters.solve_gram(adjoint)
+    adjoint = modulus.adjoint()
+    parts = [adjoint[:, i : i + BATCH] for i in range(0, adjoint.shape[1], BATCH)]
+    gram = np.hstack([adjoint.T @ problem.parameters.solve_gram(part) for part in parts])
     squares = np.linalg.eigvalsh((gram + gram.T) / 2.0)[::-1]
     k = problem.parameters.dimension
     values = np.sqrt(np.maximum(squares[:k], 0.0))

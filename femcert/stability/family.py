@@ -27,7 +27,7 @@ from ..linalg import (
 )
 from ..problem.checks import Array
 from ..problem.data import Data
-from ..problem.linear import BATCH, LinearProblem, dense
+from ..problem.linear import LinearProblem, dense
 from ..problem.mesh import measures
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
@@ -36,11 +36,11 @@ MOST_DENSE = 300
 MOST_OBSERVATIONS = 4000
 # How many eigenvectors of the ball are taken at first, and at most; so many combinations of the data at most.
 FIRST_MODES, MOST_MODES = 60, 640
-# Directions that are found at once, in parts of the largest singular value; singular values below so many times the
-# errors of the solves are left out.
+# Directions that are found at once, in parts of the longest of them; sensors see something if it is so many times the
+# errors of the solves.
 STRONG, CLEAR = 1e-5, 30.0
-# Rows of a tall matrix that are multiplied at a time.
-ROWS = 4096
+# Rows and columns of a tall matrix that are taken at a time.
+ROWS, COLUMNS = 4096, 8
 # Directions of V that lie in the span of Z to this part; squares of lengths.
 DEPENDENT = 1e-20
 # How far above the eigenvalue on U, and above theta_W / kappa, a trial value is.
@@ -57,20 +57,6 @@ def _shift(norm: str, mesh: Any) -> float:
     return {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
 
 
-def _adjoint(problem: LinearProblem, data: Data | None) -> Array:
-    """``F'`` in whitened data, ``(dimension, observations)``, by one adjoint solve for each observation."""
-    m, B = problem.observation_count, problem.parameters.matrix
-    if m > MOST_OBSERVATIONS:
-        raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
-    problem.factor.exact("a modulus")
-    weights = np.eye(m) if data is None else data.whiten(np.eye(m)).T
-    result = np.empty((problem.parameters.dimension, m))
-    for columns in _batches(m):
-        result[:, columns] = dense(B.T @ problem.adjoint_response(weights[:, columns]))
-    result.flags.writeable = False
-    return result
-
-
 class Family:
     """``T(kappa) = F' F + kappa L`` in the inner product of Q, for every kappa.
 
@@ -80,17 +66,18 @@ class Family:
 
     Attributes
     ----------
-    adjoint, form, gram
-        ``F'``, L and M.
+    form, gram
+        L and M.
     balance
         The multiplier at which ``F' F`` and L weigh the same where the data see most.
     """
 
-    _lifted: Array
-
     def __init__(self, problem: LinearProblem, data: Data | None) -> None:
-        space = problem.parameters
+        space, m = problem.parameters, problem.observation_count
         assert space.ball is not None
+        if m > MOST_OBSERVATIONS:
+            raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
+        self._problem, self._data = problem, data
         B = space.matrix
         self.form = B.T @ (space.form(space.ball.norm) @ B)
         self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
@@ -100,11 +87,33 @@ class Family:
         self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))
         self._factor = Factorization(self._L, definite=True, name="form of the ball").exact("a modulus")
         self._count = FIRST_MODES
-        # The eigenvectors first: their work space is gone before the tall arrays of the sensors are there.
-        pairs = self._eigenpairs()
-        self.adjoint = _adjoint(problem, data)
-        self._lift()
-        self._reduce(*pairs)
+        # The eigenvectors first: their work space is gone before there are sensors. Then both share one array.
+        theta, V, rest = self._eigenpairs()
+        U = np.empty((len(V), m + V.shape[1]), order="F")
+        U[:, m:] = V
+        del V
+        problem.factor.exact("a modulus")
+        self._lift(U[:, :m], self._weights())
+        self._reduce(U, m, theta, rest)
+
+    def _weights(self) -> Array:
+        """Whitened data as combinations of the sensors, in columns."""
+        unit = np.eye(self._problem.observation_count)
+        return unit if self._data is None else self._data.whiten(unit).T
+
+    def _functionals(self, weights: Array) -> Array:
+        """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
+        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint_response(weights))
+
+    def adjoint(self) -> Array:
+        """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
+        weights = self._weights()
+        return np.hstack([self._functionals(weights[:, columns]) for columns in _batches(len(weights))])
+
+    def observe(self, X: Array) -> Array:
+        """``F X`` in whitened data for columns of coordinates, by one solve for each."""
+        values = self._problem.response(self._problem.parameters.matrix @ X)
+        return values if self._data is None else self._data.whiten(values)
 
     def _eigenpairs(self) -> tuple[Array, Array, float]:
         """The first eigenpairs of the ball, and what bounds the others; all of them for few coordinates."""
@@ -123,85 +132,118 @@ class Family:
         theta, V, rest = self._eigenpairs()
         if not rest < self._rest:
             return False
-        self._reduce(theta, V, rest)
+        r = len(self._singular)
+        U = np.empty((len(V), r + V.shape[1]), order="F")
+        U[:, :r], U[:, r:] = self._basis[:, :r], V
+        self._reduce(U, r, theta, rest)
         return True
 
-    def _reduce(self, theta: Array, V: Array, rest: float) -> None:
-        """The basis U, and M, F and L in it."""
-        p = self._lifted.shape[1]
-        X, missed = self._complement(self._lifted, V, DEPENDENT)
-        U = np.empty((len(X), p + X.shape[1]))
-        U[:, :p], U[:, p:] = self._lifted, X
-        # From here on the same memory.
-        self._basis, self._lifted = U, U[:, :p]
-        # Where U is everything there is nothing else.
-        whole = U.shape[1] == len(U)
-        self._rest = 0.0 if whole else rest + float(theta[0]) * missed
-        self._form, self._mass = _in_basis(self._L, U), _in_basis(self.gram, U)
-        # F is diagonal on U, the singular values and then zeros, but for the errors of the solves.
-        singular = np.append(self._singular, np.zeros(X.shape[1]))
-        seen = self._combine.T @ (self.adjoint.T @ U)
-        self._leak = self._missed + float(np.linalg.norm(seen - np.diag(singular)[:p]))
-        self._observed = np.diag(singular**2)
-        # D = (I - U U' L) L^-1 M U spans what M takes U to in W; C' C = D' L D.
-        D = np.empty_like(U)
-        inner = np.linalg.solve(self._form, self._mass)
-        for columns in _batches(U.shape[1]):
-            D[:, columns] = self._factor.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
-        self._coupling = np.zeros_like(self._mass) if whole else _in_basis(self._L, D)
+    def _lift(self, Z: Array, weights: Array) -> None:
+        """``Z = L^-1 F'`` for combinations of the sensors, made orthonormal in L, and the singular values of F on it.
 
-    def _lift(self) -> None:
-        """Orthonormal combinations of ``Z = L^-1 F'``, and those of the data that they belong to.
-
-        Combinations with tiny singular values are left out: that is less data, and a larger modulus.
+        Of very many combinations those with the largest singular values are lifted again, and no more: that is less
+        data, and a larger modulus.
         """
-        Z = np.empty_like(self.adjoint)
-        missed = 0.0
+        squares, missed = 0.0, 0.0
         for columns in _batches(Z.shape[1]):
-            Z[:, columns] = self._factor.solve(self.adjoint[:, columns])
-            residual = self.adjoint[:, columns] - self._L @ Z[:, columns]
+            residual = self._functionals(weights[:, columns])
+            Z[:, columns] = self._factor.solve(residual)
+            squares += float(np.sum(residual * Z[:, columns]))
+            residual -= self._L @ Z[:, columns]
             missed += max(float(np.sum(residual * self._factor.solve(residual))), 0.0)
-        # |F w| <= missed ‖w‖_L for w orthogonal to Z in L, from its residuals.
-        self._missed = float(np.sqrt(missed))
-        Q = self._orthonormal(Z)
-        # F in this basis: an SVD finds small singular values that its square has lost.
-        vectors, singular, combine = np.linalg.svd(Q.T @ self.adjoint, full_matrices=False)
-        kept = singular > CLEAR * self._missed
-        kept[MOST_MODES:] = False
-        self._singular, self._combine = singular[kept], combine[kept].T
-        self.balance = float(singular[0] ** 2)
-        # What Q leaves of the lifted combinations is not orthogonal to W.
-        left = 0.0
-        for columns in _batches(self._combine.shape[1]):
-            rest = Z @ self._combine[:, columns]
-            for _ in range(2):
-                rest -= Q @ (Q.T @ (self._L @ rest))
-            left += max(float(np.sum(rest * (self._L @ rest))), 0.0)
-        self._missed += float(np.sqrt(left))
-        self._lifted = _rotated(Q, vectors[:, kept])
-
-    def _orthonormal(self, Z: Array) -> Array:
-        """A basis of the span of Z, orthonormal in L: first the strong directions, then what they leave."""
-        middle = self.adjoint.T @ Z
-        squares, vectors = np.linalg.eigh((middle + middle.T) / 2.0)
-        largest = float(np.sqrt(max(squares[-1], 0.0)))
-        if not largest > CLEAR * self._missed:
+        # F' - L Z is at most this long in the norm of L^-1.
+        error = float(np.sqrt(missed))
+        floor = max(missed, float(np.finfo(float).eps) ** 2 * squares) / Z.shape[1]
+        G, left = self._orthonormal(Z, floor)
+        vectors, singular, combine = np.linalg.svd(G, full_matrices=False)
+        if not len(singular) or not singular[0] > CLEAR * error:
             raise SolveError("the sensors see no parameter of the class to rounding")
-        kept = squares > (STRONG * largest) ** 2
-        strong = Z @ (vectors[:, kept] / np.sqrt(squares[kept]))
-        if kept.all():
-            return strong
-        floor = (CLEAR * max(self._missed / largest, float(np.finfo(float).eps))) ** 2
-        weak, _ = self._complement(strong, Z @ (vectors[:, ~kept] / largest), floor)
-        return np.hstack([strong, weak])
+        if len(singular) > MOST_MODES:
+            return self._lift(Z[:, :MOST_MODES], weights @ combine[:MOST_MODES].T)
+        # F x = G' Q' L x for all x, up to so many times the norm of x in L.
+        self._missed = error + left + float(np.linalg.norm(G - (vectors * singular) @ combine))
+        self._singular, self._turn = singular, vectors
+        self.balance = float(singular[0] ** 2)
 
-    def _complement(self, U: Array, V: Array, floor: float) -> tuple[Array, float]:
+    def _orthonormal(self, Z: Array, floor: float) -> tuple[Array, float]:
+        """Turn Z into ``Q G`` by Gram and Schmidt, Q orthonormal in L and in the first columns of Z.
+
+        Returns
+        -------
+        tuple
+            G, and a bound of ``‖Z - Q G‖_L``. Directions with the square of their length below `floor` are left out.
+        """
+        n, m = Z.shape
+        G, size, left = np.zeros((min(n, m), m)), 0, 0.0
+        for columns in _batches(m):
+            rest = Z[:, columns].copy()
+            # Each time those of about the same length; then there is no room for more, or nothing but rounding is left.
+            while True:
+                Q = Z[:, :size]
+                part = Q.T @ (self._L @ rest)
+                rest -= Q @ part
+                G[:size, columns] += part
+                squares, vectors = np.linalg.eigh(rest.T @ (self._L @ rest))
+                kept = squares > max(floor, STRONG**2 * squares[-1])
+                kept[: max(len(kept) + size - min(columns.start + len(kept), n), 0)] = False
+                if not kept.any():
+                    break
+                new, _ = self._complement(Q, rest @ (vectors[:, kept] / np.sqrt(squares[kept])), 0.1, rounds=2)
+                Z[:, size : size + new.shape[1]] = new
+                size += new.shape[1]
+                if not new.shape[1]:
+                    break
+            left += max(float(np.trace(rest.T @ (self._L @ rest))), 0.0)
+        # What is left is rounding, and so is what it is computed with.
+        return G[:size], 2.0 * float(np.sqrt(left))
+
+    def _reduce(self, U: Array, start: int, theta: Array, rest: float) -> None:
+        """The basis U, and M, F and L in it: lifted sensors first, and from the column `start` on eigenvectors."""
+        r = len(self._singular)
+        X, missed = self._complement(U[:, :r], U[:, start:], DEPENDENT)
+        size = r + X.shape[1]
+        for column in range(r, size if start > r else r):
+            U[:, column] = X[:, column - r]
+        self._basis = U = U[:, :size]
+        # Where U is everything there is nothing else.
+        whole = size == len(U)
+        self._rest = 0.0 if whole else rest + float(theta[0]) * missed
+        form, mass = _in_basis(self._L, U), _in_basis(self.gram, U)
+        coupling = np.zeros_like(mass) if whole else self._coupled(form, mass)
+        self._form, self._mass, self._coupling = (self._turned(matrix) for matrix in (form, mass, coupling))
+        # F on the turned U, the singular values and then zeros but for rounding; how symmetric L is shows more of it.
+        seen, blurred = (self._singular[:, None] * part[:r] for part in (self._form, self._form - self._form.T))
+        self._leak = self._missed + float(np.linalg.norm(blurred))
+        self._observed = seen.T @ seen
+
+    def _coupled(self, form: Array, mass: Array) -> Array:
+        """``C' C = D' L D``, where ``D = L^-1 M U - U inner`` spans what M takes U to in W.
+
+        As ``D' (M U - L U inner)``, which needs a few columns of D at a time.
+        """
+        U, result = self._basis, np.empty_like(mass)
+        inner = np.linalg.solve(form, mass)
+        for columns in _batches(len(mass)):
+            D = self._factor.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
+            result[columns] = (self.gram @ D).T @ U - ((self._L @ D).T @ U) @ inner
+        # It is symmetric but for rounding.
+        rounding = float(np.linalg.norm(result - result.T)) + ROUNDING * float(np.trace(result))
+        return np.asarray((result + result.T) / 2.0 + rounding * np.eye(len(mass)))
+
+    def _turned(self, matrix: Array) -> Array:
+        """A form in U, in the basis in which F is diagonal."""
+        r, result = len(self._turn), matrix.copy()
+        result[:r] = self._turn.T @ result[:r]
+        result[:, :r] = result[:, :r] @ self._turn
+        return result
+
+    def _complement(self, U: Array, V: Array, floor: float, *, rounds: int = 3) -> tuple[Array, float]:
         """An orthonormal basis of V beyond U, in the memory of V, and the squares of the lengths that were left out.
 
         Those are at most `floor` each.
         """
         X, missed = V, 0.0
-        for _ in range(3):
+        for _ in range(rounds):
             for columns in _batches(X.shape[1]):
                 X[:, columns] -= U @ (U.T @ (self._L @ X[:, columns]))
             squares, vectors = np.linalg.eigh(_in_basis(self._L, X))
@@ -216,7 +258,7 @@ class Family:
 
         Not positive where rounding hides it.
         """
-        # ‖F x‖ is at least that of the diagonal part, less leak times ‖x‖_L.
+        # ‖F x‖ is at least what is seen of the part in U, less leak times ‖x‖_L.
         kept = 1.0 - 2.0 * self._leak / np.sqrt(kappa)
         if not kept > 0.5:
             return 0.0, self._basis[:, 0]
@@ -228,10 +270,14 @@ class Family:
         coupled = self._mass + self._coupling / (nu * kappa - self._rest)
         if not is_definite((nu * T - coupled) * outer):
             nu = max(nu, dense_largest_eigenpair(coupled * outer, T * outer)[0])
-        return kept / nu - kappa * (self.shift + self.rounding), self._basis @ (scale * y)
+        return kept / nu - kappa * (self.shift + self.rounding), self._vector(scale * y)
+
+    def _vector(self, y: Array) -> Array:
+        r = len(self._turn)
+        return np.asarray(self._basis @ np.append(self._turn @ y[:r], y[r:]))
 
 
-def _batches(count: int, size: int = BATCH) -> list[slice]:
+def _batches(count: int, size: int = COLUMNS) -> list[slice]:
     return [slice(i, i + size) for i in range(0, count, size)]
 
 

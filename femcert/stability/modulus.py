@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array, frozen, number, real_array
+from ..problem.checks import Array, number, real_array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from .family import Family
@@ -35,7 +35,6 @@ class Point:
     seen: float
     size: float
     norm: float
-    vector: Array = field(repr=False, compare=False)
 
 
 class Modulus:
@@ -67,10 +66,9 @@ class Modulus:
         self._basis_matrix = problem.parameters.matrix
         self.points: list[Point] = []
 
-    @property
     def adjoint(self) -> Array:
-        """``F'`` in whitened data, ``(dimension, observations)``."""
-        return self._family.adjoint
+        """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew."""
+        return self._family.adjoint()
 
     def __call__(self, eps: Any) -> Bound | list[Bound]:
         """Upper bound of omega at one eps, or a list of them."""
@@ -115,12 +113,15 @@ class Modulus:
         """
         self._close_in(number(eps, "eps", above=0.0))
         low, high = self._sides(eps)
-        chosen = [*low[-1:], *high[:1]] or [self._blurred()]
-        X = np.column_stack([p.vector / p.norm for p in chosen])
         family = self._family
-        forms = [X.T @ (family.form @ X), X.T @ (family.gram @ X), (family.adjoint.T @ X).T @ (family.adjoint.T @ X)]
+        # Where rounding hides all multipliers, the direction of one of them.
+        multipliers = [p.kappa for p in (*low[-1:], *high[:1])] or [family.balance]
+        X = np.column_stack([family.least(kappa)[1] for kappa in multipliers])
+        X = X / np.sqrt(np.sum(X * (family.gram @ X), axis=0))
+        Y = family.observe(X)
+        forms = [X.T @ (family.form @ X), X.T @ (family.gram @ X), Y.T @ Y]
         angles = np.linspace(0.0, np.pi, ANGLES)
-        weights = np.stack([np.cos(angles), np.sin(angles)])[: len(chosen)]
+        weights = np.stack([np.cos(angles), np.sin(angles)])[: len(multipliers)]
         size, norm, seen = (np.sqrt(np.maximum(np.sum(weights * (form @ weights), axis=0), TINY)) for form in forms)
         scale = np.minimum(eps / seen, self.radius / size)
         best = int(np.argmax(scale * norm))
@@ -208,11 +209,6 @@ class Modulus:
         kappa = min(max((A2 - A) / (L - L2), low[-1].kappa), high[0].kappa)
         return kappa, A + kappa * L
 
-    def _blurred(self) -> Point:
-        """A direction where rounding hides all multipliers."""
-        vector, gram = self._family.least(self._family.balance)[1], self._family.gram
-        return Point(1.0, 1.0, 1.0, 1.0, float(np.sqrt(vector @ (gram @ vector))), vector)
-
     def _sides(self, eps: float) -> tuple[list[Point], list[Point]]:
         low = [p for p in self.points if p.seen * self.radius < eps * p.size]
         return low, [p for p in self.points if p.seen * self.radius >= eps * p.size]
@@ -252,10 +248,9 @@ class Modulus:
         point = Point(
             kappa=kappa,
             eigenvalue=value,
-            seen=float(np.linalg.norm(family.adjoint.T @ vector)),
+            seen=float(np.linalg.norm(family.observe(vector[:, None]))),
             size=float(np.sqrt(max(float(vector @ (family.form @ vector)), 0.0) + family.rounding * square)),
             norm=float(np.sqrt(square)),
-            vector=frozen(vector),
         )
         self.points = sorted([*self.points, point], key=lambda p: p.kappa)
         return True
