@@ -128,10 +128,10 @@ def _example(folder: Path) -> Path:
 
 def visible(out: Path) -> Iterator[Path]:
     """Result files: not the drafts, the lock and the unfinished chunks."""
-    for path in sorted(out.rglob("*")):
-        parts = path.relative_to(out).parts
-        if path.is_file() and parts[0] != "chunks" and not any(part.startswith(".") for part in parts):
-            yield path
+    # Not by rglob, which stumbles over drafts that vanish meanwhile.
+    for folder, inner, names in os.walk(out):
+        inner[:] = [name for name in inner if name != "chunks" and not name.startswith(".")]
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
 
 
 def digests(out: Path) -> dict[str, str]:

@@ -87,11 +87,33 @@ def _alone(directory: Path) -> Iterator[None]:
 def _create(path: Path, text: str) -> bool:
     """Make a file that is not there."""
     try:
+        return _create_at_once(path, text)
+    except FileExistsError:
+        return False
+    except (AttributeError, OSError):
+        # The system or the disk has no files without a name.
+        pass
+    try:
         stream = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
     with os.fdopen(stream, "w", encoding="utf-8") as file:
         file.write(text)
+    return True
+
+
+def _create_at_once(path: Path, text: str) -> bool:
+    """Give a name to a file that is whole: a process that is killed in between leaves nothing, and no empty file."""
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        stream = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o644)
+        with os.fdopen(stream, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            # With a directory, links in the path of the source are followed.
+            os.link(f"/proc/self/fd/{stream}", path, src_dir_fd=directory)
+    finally:
+        os.close(directory)
     return True
 
 
