@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
+from scipy.sparse import csc_matrix, diags
 
 from ..errors import SolveError, UncertifiedError
 from ..stages import stage
@@ -126,6 +126,14 @@ class Factorization:
         middle = (gram + gram.T) / 2.0
         return np.asarray(middle + 2.0 * self.tolerance * float(np.trace(middle)) * np.eye(len(middle)))
 
+    def gram_bound(self, columns: Any) -> Any:
+        """A matrix above ``C' A^-1 C``, without a solve: ``‖S^-1‖ C' D^-1 C`` with the diagonal D of A.
+
+        The norm is the one behind `condition`, doubled. Only for symmetric positive definite matrices.
+        """
+        scaled = diags(1.0 / self._root) @ columns
+        return 2.0 * self._growth * (scaled.T @ scaled)
+
     def _probe(self, A: Any, b: Array, size: float) -> None:
         # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution). The matrix is
         # scaled, so that neither its units nor tiny or huge entries matter.
@@ -157,6 +165,7 @@ class Factorization:
             if not (np.isfinite(length) and length > 0.0):
                 return np.inf
             growth = max(growth, length)
+        self._root, self._growth = root, growth
         return size * growth
 
     def solve(self, right: Array) -> Array:

@@ -12,6 +12,7 @@ from skfem import Basis
 
 from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
+from .algebraic import error_in_data
 from .assembly import diffusion_matrix
 from .base import ROUNDING
 from .boundary import Value
@@ -193,7 +194,21 @@ class HeatInitial(LinearProblem):
     def rounding(self) -> float:
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         solves = 1 if self.scheme == "exact" else self.steps
-        return max(ROUNDING, solves * self.factor.loss)
+        return max(ROUNDING, solves * self.factor.loss, self._algebraic)
+
+    @cached_property
+    def _algebraic(self) -> float:
+        """What time steps that end early leave in the data: no step lets the energy of a state or an error grow."""
+        if not self.factor.tolerance or self.scheme == "exact":
+            return 0.0
+        E = self.residual_mass + THETA[self.scheme] * self.time_step * self._stiffness
+        B = self.parameters.matrix
+
+        def energies(coordinates: Array) -> Array:
+            u = self._initial(dense(B @ coordinates))
+            return np.asarray(B.T @ (self.load[self.free].T @ solve_mass(self.residual_mass, E @ u)))
+
+        return error_in_data(self, energies, self.steps * float(np.sqrt(len(self.times))))
 
     @cached_property
     def _stiffness(self) -> Any:

@@ -12,6 +12,7 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
+from .algebraic import error_in_data
 from .assembly import mass_form
 from .base import ROUNDING, Problem
 from .boundary import Value
@@ -97,7 +98,14 @@ class LinearProblem(Problem):
     @property
     def rounding(self) -> float:
         """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.factor.loss)
+        return max(ROUNDING, self.factor.loss, self._algebraic)
+
+    @cached_property
+    def _algebraic(self) -> float:
+        """What solves that end early leave in the data, see `error_in_data`; 0 with factors."""
+        if not self.factor.tolerance:
+            return 0.0
+        return error_in_data(self, self.factor.gram_bound((self.load @ self.parameters.matrix)[self.free]))
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""

@@ -86,6 +86,35 @@ def test_not_definite_is_refused_by_each(backend):
             Factorization(wrong, definite=True)
 
 
+def test_the_scale_of_rows_does_not_matter_to_any(backend):
+    K, _ = pencil(12)
+    plain = Factorization(K, definite=True)
+    for power in (6, 100):
+        D = diags(10.0 ** np.random.default_rng(0).uniform(-power / 2, power / 2, K.shape[0]))
+        found = Factorization(D @ K @ D, definite=True)
+        assert found.condition == pytest.approx(plain.condition, rel=1e-3)
+        b = K @ np.ones(K.shape[0])
+        assert D @ found.solve(D @ b) == pytest.approx(np.ones(K.shape[0]), rel=1e-10)
+
+
+def test_nearly_singular_is_refused_or_solved_to_what_is_lost(backend):
+    """From a Neumann problem that a small reaction makes definite to one that is singular to rounding."""
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    K, M = (asm(form, basis) for form in (stiffness, mass))
+    x, refused = np.random.default_rng(0).standard_normal(K.shape[0]), []
+    for part in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14):
+        A = K + part * M
+        try:
+            found = Factorization(A, definite=True)
+            off = found.solve(A @ x) - x
+        except SolveError:
+            refused.append(part)
+            continue
+        assert np.linalg.norm(off) <= found.loss * np.linalg.norm(x)
+    # Multigrid gives up sooner than factors do.
+    assert {1e-12, 1e-14} <= set(refused) <= {1e-6, 1e-8, 1e-10, 1e-12, 1e-14}
+
+
 @pytest.mark.parametrize("name", FACTORS)
 def test_factors_find_one_negative_direction_among_many(name):
     block = csr_matrix([[1.0, 2.0], [2.0, 1.0]])

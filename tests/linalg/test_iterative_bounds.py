@@ -105,6 +105,69 @@ def test_loose_radii_contain_the_truth(exact, rule):
     assert (1.0 - 1e-6) * tight.radius.value <= found.radius.value <= 1.5 * tight.radius.value
 
 
+def far_source(reaction):
+    """Sources on the left, sensors on the right, where a reaction leaves little of the states."""
+    line = np.linspace(0.0, 1.0, 33)
+    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
+    bumps = [
+        lambda x, a=a, b=b: np.maximum(0.0, 1.0 - ((x[0] - a) ** 2 + (x[1] - b) ** 2) / 0.02)
+        for a, b in ((0.2, 0.3), (0.2, 0.7), (0.3, 0.5))
+    ]
+    return fc.EllipticSource(
+        basis,
+        parameters=fc.FunctionSpace(basis, bumps),
+        sensors=fc.AverageSensors(basis, [(0.8, y) for y in (0.2, 0.35, 0.5, 0.65, 0.8)], radius=0.08),
+        reaction=reaction,
+    )
+
+
+def cooling(diffusivity):
+    """Heat that spreads from the left; at the sensors little of it arrives."""
+    basis = Basis(MeshTri.init_tensor(np.linspace(0.0, 1.0, 33), np.linspace(0.0, 0.25, 9)), ElementTriP1())
+    bumps = [lambda x, a=a: np.maximum(0.0, 1.0 - ((x[0] - a) / 0.1) ** 2) for a in (0.15, 0.3)]
+    centres = [(0.7, 0.1), (0.8, 0.15), (0.9, 0.1)]
+    return fc.HeatInitial(
+        basis,
+        parameters=fc.FunctionSpace(basis, bumps),
+        sensors=fc.AverageSensors(basis, centres, radius=0.05),
+        times=[0.2, 0.4],
+        steps=20,
+        diffusivity=diffusivity,
+    )
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-8, 1e-13])
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [(far_source, 0.0), (far_source, 1e3), (far_source, 1e4), (cooling, 0.1), (cooling, 0.01)],
+)
+def test_what_sensors_hardly_see_is_covered_too(make, value, tolerance):
+    """The error of a solve is relative to all of the state, the data are not: bounds hold, or are refused."""
+    with use_backend("superlu"):
+        problem = make(value)
+        truth = problem.parameters.field(np.linspace(1.0, 0.3, problem.parameters.dimension))
+        data = problem.simulate(truth, noise=0.01)
+        candidate = fc.Tikhonov(weight=1e-6)(problem, data)
+        true = fc.stability(problem, data=data).constant.value
+        radius = fc.certify(problem, data, candidate, fc.ResidualRadius()).radius.value
+    with use_backend("multigrid", tolerance=tolerance):
+        other = make(value)
+        other.factor  # noqa: B018
+    error = np.linalg.norm(other.forward_matrix() - problem.forward_matrix(), 2)
+    assert error <= min(other.rounding, 1.0) * np.linalg.norm(problem.forward_matrix(), 2) or other.rounding > 1.0
+    try:
+        found = fc.stability(other, data=data).constant.value
+        state = other.solve(candidate.parameter)
+        bound = fc.certify(other, data, fc.Candidate(state, candidate.parameter), fc.ResidualRadius()).radius
+    except UncertifiedError:
+        # Not where factors are no better.
+        assert other.rounding > 1e-6
+        return
+    assert found >= (1.0 - 1e-12) * true
+    assert bound.side == "upper"
+    assert bound.value >= (1.0 - 1e-9) * radius
+
+
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1.5])
 def test_dual_norms_of_loose_states_hold(exact, scale):
     """``‖u - v‖² = ‖u - u_h‖² + ‖u_h - v‖²`` for the Galerkin state u_h; v is what an iteration left."""
