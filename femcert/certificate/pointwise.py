@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.candidate_functions import Functions, callable_of
+from ..problem.candidate_functions import REPEATED, Functions, callable_of, interpolant
 from ..problem.checks import Array, real_array
 from ..problem.coefficients import at_points
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree, sampled
+from ..problem.lagrange import degree
 from ..problem.locate import interpolation_matrix
 from .sampling import element_envelopes
 
 Cells = NDArray[np.int64]
-# Of the largest value: by how much a function may differ when it is evaluated again (networks in single precision).
-REPEATED = 1e-5
 
 
 class PointwiseResidual:
@@ -72,7 +70,7 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
         if functions.residual is not None:
             raise UncertifiedError("residual is a function of x; expected a problem with one state, without time")
         return None
-    stored = _interpolant(problem.parameters.basis, functions.parameter, "parameter")
+    stored = interpolant(problem.parameters.basis, functions.parameter, "parameter")
     moved = stored - np.asarray(candidate.parameter, dtype=float)
     if not isinstance(problem, EllipticSource):
         if not np.abs(moved).max() <= REPEATED * np.abs(stored).max():
@@ -87,22 +85,6 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
     return None if values is None else PointwiseResidual(problem, functions, values, moved)
 
 
-def check_frozen(problem: Problem, candidate: Candidate) -> None:
-    """Refuse a candidate whose functions no longer are those that its dof values were taken from."""
-    functions = candidate.functions
-    if functions is None:
-        return
-    pairs = [(problem.parameters.basis, functions.parameter, candidate.parameter, "parameter")]
-    if functions.state is not None and candidate.state is not None:
-        states = functions.state if isinstance(functions.state, (list, tuple)) else [functions.state]
-        columns = candidate.state.reshape(len(candidate.state), -1).T
-        pairs += [(problem.basis, f, column, "state") for f, column in zip(states, columns, strict=True)]
-    for basis, function, stored, name in pairs:
-        now, then = _interpolant(basis, function, name), np.asarray(stored, dtype=float)
-        if not np.abs(now - then).max() <= REPEATED * np.abs(then).max():
-            raise UncertifiedError(f"the {name} of {candidate.name!r} changed after it was frozen; make it anew")
-
-
 def values_at(function: Any, x: Array, name: str, *, vector: bool = False) -> Array:
     """``function(x)`` (or the number), finite and real: ``(points,)`` or, for a vector, ``(dimension, points)``."""
     values = real_array(function(x) if callable(function) else function, name)
@@ -110,10 +92,6 @@ def values_at(function: Any, x: Array, name: str, *, vector: bool = False) -> Ar
     if values.shape not in ((), expected):
         raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {expected}")
     return np.array(np.broadcast_to(values, expected))
-
-
-def _interpolant(basis: Any, function: Any, name: str) -> Array:
-    return real_array(sampled(basis, callable_of(function), name), name)
 
 
 def _handed_out(problem: Problem, candidate: Candidate, x: Array, cells: Cells) -> Array:

@@ -12,6 +12,7 @@ from ..bound import Bound
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate_functions import REPEATED, check_frozen
 from ..problem.checks import Array, count
 from ..problem.data import Data
 from ..problem.locate import interpolation_matrix
@@ -19,7 +20,8 @@ from ..residual import Residuals
 from ..residual.strong import strong_field
 from .certificate import Certificate
 from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
-from .pointwise import REPEATED, PointwiseResidual, check_frozen, pointwise_residual
+from .derivatives import check_derivatives
+from .pointwise import PointwiseResidual, pointwise_residual
 from .rules import WeightedRule
 from .sampling import Plan, check_unseen, element_envelopes, envelope, uniform_points
 
@@ -99,8 +101,8 @@ class StochasticRadius(WeightedRule):
         Raises
         ------
         UncertifiedError
-            The candidate changed while it was sampled, or its functions are not those it was made of; its training saw
-            one of the points; a sample is above its envelope.
+            The candidate changed while it was sampled, or its functions are not those it was made of, or offer
+            derivatives that are not theirs; its training saw one of the points; a sample is above its envelope.
         """
         check_frozen(problem, check_candidate(problem, candidate))
         frozen = candidate.digest
@@ -112,6 +114,7 @@ class StochasticRadius(WeightedRule):
         after = _fingerprint(problem, candidate)[1]
         if not np.abs(after - before).max(initial=0.0) <= REPEATED * np.abs(before).max(initial=0.0):
             raise UncertifiedError(f"the residual of {candidate.name!r} changed while it was sampled")
+        check_derivatives(problem, candidate, np.random.default_rng([self.seed, int(digest, 16), 1]))
         return replace(certificate, digest=digest)
 
     def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:

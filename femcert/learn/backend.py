@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +26,26 @@ def tensor(array: Any) -> Any:
 
 
 def array_of(values: Any) -> Array:
-    """A tensor as an array of its own."""
-    result: Array = values.detach().cpu().numpy().copy()
+    """A real tensor of any precision as a double-precision array of its own."""
+    result: Array = values.detach().cpu().to(load_torch().float64).numpy().copy()
     return result
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Gradients are recorded inside, whatever mode the caller is in."""
+    torch = load_torch()
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch works on one thread inside; for small networks several of them mostly wait for each other."""
+    torch = load_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..problem.checks import Array, number
-from .backend import array_of, load_torch
+from .backend import array_of, load_torch, recording
 
 
 class Function:
@@ -45,24 +45,22 @@ class Function:
         """Values, ``x.shape[1:]``."""
         points = self._points(x)
         with _evaluating(self.module), load_torch().no_grad():
-            return array_of(self._output(points)).astype(float).reshape(np.shape(x)[1:])
+            return array_of(self._output(points)).reshape(np.shape(x)[1:])
 
     def gradient(self, x: Any) -> Array:
         """The gradient, shaped like x."""
-        torch = load_torch()
-        with _evaluating(self.module), torch.enable_grad():
+        with _evaluating(self.module), recording():
             points = self._points(x).requires_grad_()
             slope = _derivative(self._output(points).sum(), points)
-        return array_of(slope).astype(float).T[: len(x)].reshape(np.shape(x))
+        return array_of(slope).T[: len(x)].reshape(np.shape(x))
 
     def laplacian(self, x: Any) -> Array:
         """The sum of the second derivatives, ``x.shape[1:]``."""
-        torch = load_torch()
-        with _evaluating(self.module), torch.enable_grad():
+        with _evaluating(self.module), recording():
             points = self._points(x).requires_grad_()
             slope = _derivative(self._output(points).sum(), points, again=True)
             total = sum(_derivative(slope[:, i].sum(), points, again=True)[:, i] for i in range(len(x)))
-        return array_of(total).astype(float).reshape(np.shape(x)[1:])
+        return array_of(total).reshape(np.shape(x)[1:])
 
     def _points(self, x: Any) -> Any:
         """The points as rows, in the precision and on the device of the module."""
@@ -75,7 +73,11 @@ class Function:
         return torch.tensor(rows, **kind)
 
     def _output(self, points: Any) -> Any:
-        values = self.module(points)
+        try:
+            values = self.module(points)
+        except RuntimeError as error:
+            came = f"{error} (points of shape {tuple(points.shape)}, {points.dtype})"
+            raise InputError(f"the module failed: {came}; expected a module on rows of points") from error
         if not isinstance(values, load_torch().Tensor) or values.is_complex():
             came = f"a {type(values).__name__}, {getattr(values, 'dtype', 'no numbers')}"
             raise InputError(f"the module returned {came}; expected a real tensor of shape ({len(points)}, 1)")

@@ -17,7 +17,7 @@ from ..problem.checks import Array, number, real_array
 from ..problem.checks import count as whole
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
-from .backend import array_of, load_torch, tensor
+from .backend import array_of, recording, tensor
 from .training import Record, Trainer
 
 Sampler = Callable[[int, np.random.Generator], Any]
@@ -29,8 +29,8 @@ _NAMES = ("middle_in", "size_in", "middle_out", "size_out", "linear", "first", "
 class NeuralOperator:
     """A data-driven reconstruction map, ``c = A y + W tanh(V y + b)`` in normalized values. Call it as a solver.
 
-    `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It knows nothing of
-    the physics but what its training data say, so it is only as good as they are like the data at hand.
+    `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It knows
+    nothing of the physics but what its training data say, so it is only as good as they are like the data at hand.
 
     Parameters
     ----------
@@ -45,6 +45,7 @@ class NeuralOperator:
         self.record: Record | None = None
         self._arrays: dict[str, Array] = {}
 
+    @recording()
     def fit(
         self,
         problem: Problem,
@@ -72,7 +73,6 @@ class NeuralOperator:
         seed
             Of samples, noise and weights.
         """
-        load_torch()
         rng = np.random.default_rng(whole(seed, "seed", least=0))
         c = _samples(problem, sampler, whole(count, "count", least=2), rng)
         clean = _simulated(problem, c)

@@ -11,7 +11,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.checks import count, number
 from ..problem.data import Data
-from .backend import load_torch
+from .backend import recording
 from .terms import Shape, build
 from .training import Record, Trainer
 
@@ -56,7 +56,7 @@ class PINN:
     data_weight, physics_weight, boundary_weight
         The weights w.
     seed
-        Of weights and points: the same seed gives the same candidate (on one machine, with one number of threads).
+        Of weights and points: the same seed gives the same candidate (on one machine; training uses one thread).
         PyTorch's own random state is neither used nor changed.
     quiet
         No progress bar. There is none without a terminal either.
@@ -97,6 +97,7 @@ class PINN:
         for name in ("rate", "data_weight", "physics_weight", "boundary_weight"):
             setattr(self, name, number(getattr(self, name), name, above=0.0))
 
+    @recording()
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """Train, and return the candidate with the functions it is made of.
 
@@ -110,7 +111,6 @@ class PINN:
         SolveError
             The training diverged.
         """
-        load_torch()
         shape = Shape(self.parameter, self.boundary, self.width, self.depth, self.points, self.boundary_points)
         self.record = None
         setup = build(problem, _checked(problem, data), shape, np.random.default_rng(self.seed))

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import SolveError
-from .backend import load_torch
+from .backend import load_torch, one_thread
 
 # Iterations of L-BFGS between two looks at the loss, and pairs of vectors that it remembers.
 BLOCK, MEMORY = 20, 50
@@ -69,11 +69,11 @@ class Trainer:
 
         With `keep_best` the variables end as they were at the least recorded loss, perhaps where they began.
         """
-        torch, start = load_torch(), time.perf_counter()
+        start = time.perf_counter()
         for variable in self._variables:
             variable.requires_grad_(True)
         try:
-            with torch.enable_grad(), _bar(adam + lbfgs, quiet) as bar:
+            with one_thread(), _bar(adam + lbfgs, quiet) as bar:
                 self._note(0)
                 self._adam(adam, rate, bar)
                 self._lbfgs(adam, lbfgs, bar)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, UncertifiedError
 from .base import Problem
 from .checks import Array, frozen, number, real_array
 from .lagrange import sampled
+
+# Of the largest value: by how much a function may differ when it is evaluated again (networks in single precision).
+REPEATED = 1e-5
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,16 @@ class Functions:
 
 
 def callable_of(function: Any) -> Any:
-    """`function` itself, or its method ``value`` where it cannot be called."""
+    """`function` itself, or its method ``value`` where it cannot be called.
+
+    Raises
+    ------
+    InputError
+        It is a module of PyTorch, which takes rows of tensors.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(function, torch.nn.Module):
+        raise InputError(f"got the torch module {type(function).__name__}; expected femcert.learn.Function(module)")
     return function if callable(function) else getattr(function, "value", function)
 
 
@@ -56,3 +69,24 @@ def checked_envelope(problem: Problem, envelope: Any) -> Any:
         came = f"shape {values.shape} and the least value {values.min():g}"
         raise InputError(f"envelope has {came}; expected a number or ({elements},), one per element, not below 0")
     return frozen(values)
+
+
+def interpolant(basis: Any, function: Any, name: str) -> Array:
+    """Dof values of a function, finite and real."""
+    return real_array(sampled(basis, callable_of(function), name), name)
+
+
+def check_frozen(problem: Problem, candidate: Any) -> None:
+    """Refuse a candidate whose functions no longer are those that its dof values were taken from."""
+    functions = candidate.functions
+    if functions is None:
+        return
+    pairs = [(problem.parameters.basis, functions.parameter, candidate.parameter, "parameter")]
+    if functions.state is not None and candidate.state is not None:
+        states = functions.state if isinstance(functions.state, (list, tuple)) else [functions.state]
+        columns = candidate.state.reshape(len(candidate.state), -1).T
+        pairs += [(problem.basis, f, column, "state") for f, column in zip(states, columns, strict=True)]
+    for basis, function, stored, name in pairs:
+        now, then = interpolant(basis, function, name), np.asarray(stored, dtype=float)
+        if not np.abs(now - then).max() <= REPEATED * np.abs(then).max():
+            raise UncertifiedError(f"the {name} of {candidate.name!r} changed after it was frozen; make it anew")

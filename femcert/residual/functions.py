@@ -14,7 +14,8 @@ from skfem.mesh import MeshLine1
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, callable_of, check_candidate
+from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate_functions import callable_of, check_frozen
 from ..problem.checks import Array, count, real_array
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation, is_zero
@@ -36,7 +37,7 @@ def dual_norm_of_functions(
 
     ``<r, v> = (q - c u, v) - (a grad u, grad v)`` with the candidate's own parameter (the dof vector that is handed
     out). As in `dual_norm`, an equilibrated flux gives the upper number and test functions beyond the trial space the
-    lower one. A network is no polynomial, so quadrature is not exact, and both are estimates.
+    lower one. A network is no polynomial, so quadrature is not exact, and both are estimates; the gradient is believed.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def dual_norm_of_functions(
     Raises
     ------
     UncertifiedError
-        The problem is another one.
+        The problem is another one, or the functions are no longer those that the dof values were taken from.
     """
     check_norm(norm)
     check_candidate(problem, candidate)
@@ -62,6 +63,7 @@ def dual_norm_of_functions(
     functions = candidate.functions
     if functions is None or not callable(getattr(functions.state, "gradient", None)):
         raise InputError(f"candidate {candidate.name!r} has no state function with a method gradient(x)")
+    check_frozen(problem, candidate)
     workspace, equation = workspace_of(problem), problem.equation(candidate.parameter)
     rule = workspace.rule(equation, norm)
     least = min(count(order, "order"), MOST_ORDER[problem.basis.mesh.t.shape[0]])

@@ -32,7 +32,8 @@ print(selection.accepted, selection.reason)
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_without_torch_every_part_says_how_to_get_it():

@@ -74,7 +74,8 @@ def test_the_laplacian_is_bounded_at_convex_corners_and_like_1_over_r_at_the_re_
 
 
 def test_only_re_entrant_corners_are_weighed_down():
-    for name, fewest in (("square", 1.0), ("disc", 1.0), ("plate_with_holes", 1.0), ("interval", 1.0), ("l_shape", 0.0)):
+    smooth = ("square", "disc", "plate_with_holes", "interval")
+    for name, fewest in (*((name, 1.0) for name in smooth), ("l_shape", 0.0)):
         mesh = mesh_of(name)
         weight = corner_weight(mesh, mesh.p)
         assert weight.min() == fewest

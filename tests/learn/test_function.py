@@ -8,6 +8,7 @@ import femcert as fc
 
 torch = pytest.importorskip("torch")
 from femcert.learn import Function  # noqa: E402
+from femcert.residual.functions import dual_norm_of_functions  # noqa: E402
 
 
 class Wave(torch.nn.Module):
@@ -81,7 +82,7 @@ def test_modes_are_restored_after_an_error(points):
             raise RuntimeError("no")
 
     net = Failing().train()
-    with pytest.raises(RuntimeError, match="no"):
+    with pytest.raises(fc.InputError, match=r"the module failed: no \(points of shape \(40, 2\)"):
         Function(net)(points)
     assert net.training
 
@@ -92,6 +93,46 @@ def test_single_precision_comes_out_as_double(points):
     assert values.dtype == np.float64
     assert Function(net).gradient(points)[0] == pytest.approx(float(net.weight[0, 0].detach()), abs=1e-7)
     assert not Function(net).laplacian(points).any()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_comes_out_as_double(points, kind):
+    net = torch.nn.Linear(2, 1).to(kind)
+    values = Function(net)(points)
+    assert values.dtype == np.float64
+    expected = net.double()(torch.tensor(points.T)).detach().numpy()[:, 0]
+    assert values == pytest.approx(expected, abs=0.03)
+    assert Function(net).gradient(points).shape == points.shape
+
+
+def test_in_inference_mode_it_is_the_same(points):
+    function = Function(Wave())
+    with torch.inference_mode():
+        inside = function.value(points), function.gradient(points), function.laplacian(points)
+    for there, here in zip(inside, (function.value, function.gradient, function.laplacian), strict=True):
+        assert np.array_equal(there, here(points))
+
+
+def test_a_module_for_another_dimension_is_refused(points):
+    with pytest.raises(fc.InputError, match=r"the module failed: .*points of shape \(40, 2\), torch\.float32"):
+        Function(torch.nn.Linear(3, 1))(points)
+
+
+def test_a_bare_module_is_refused_with_the_way_out():
+    problem = square_source()
+    with pytest.raises(fc.InputError, match=r"torch module Linear; expected femcert\.learn\.Function"):
+        fc.Candidate.from_functions(problem, parameter=torch.nn.Linear(2, 1))
+
+
+def test_weights_that_change_after_the_candidate_was_made_are_noticed():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+    problem = square_source()
+    candidate = fc.Candidate.from_functions(problem, state=Function(net), parameter=0.0)
+    assert dual_norm_of_functions(problem, candidate).upper.value > 0.0
+    with torch.no_grad():
+        net[0].weight *= 1.5
+    with pytest.raises(fc.UncertifiedError, match="state of 'learned' changed after it was frozen"):
+        dual_norm_of_functions(problem, candidate)
 
 
 def test_a_constant_has_no_derivatives(points):

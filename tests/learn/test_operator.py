@@ -36,7 +36,8 @@ def test_training_improves_on_the_best_linear_map_where_the_truth_is_not_linear(
         s = rng.uniform(-1.0, 1.0, count)
         return np.column_stack([s, s**2, np.zeros(count)])
 
-    operator = NeuralOperator(width=16).fit(problem, sampler=bent, count=200, noise=0.2, steps=400, rate=1e-2, quiet=True)
+    training = {"count": 200, "noise": 0.2, "steps": 400, "rate": 1e-2, "quiet": True}
+    operator = NeuralOperator(width=16).fit(problem, sampler=bent, **training)
     losses = operator.record.losses["misfit"]
     assert losses[-1] < 0.8 * losses[0]
     # The third coordinate never varies, so nothing is learned of it, and nothing divided by zero.

@@ -103,7 +103,12 @@ def test_the_functions_are_those_of_the_candidate_with_their_derivatives(plane):
 
 @pytest.mark.parametrize(
     "rule",
-    [fc.ResidualRadius(), fc.ResidualRadius(pde_norm="equilibrated"), fc.StochasticRadius(points=200), fc.ExactRadius()],
+    [
+        fc.ResidualRadius(),
+        fc.ResidualRadius(pde_norm="equilibrated"),
+        fc.StochasticRadius(points=200),
+        fc.ExactRadius(),
+    ],
     ids=lambda rule: type(rule).__name__ + rule.to_dict().get("pde_norm", ""),
 )
 def test_it_goes_through_the_rules_and_its_radius_covers_the_truth(plane, rule):
@@ -165,6 +170,26 @@ def test_the_same_seed_gives_the_same_candidate_and_another_one_another():
     torch.set_rng_state(before)
     PINN(seed=4, **few)(problem, data)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_untrained_it_is_a_candidate_that_nobody_takes():
+    problem = line_source()
+    _, data = case(problem, [1.0, -0.5, 0.0], noise=0.02)
+    pinn = PINN(**{**SMALL, "adam": 0, "lbfgs": 0})
+    rule = fc.OperationalRadius(pde=1.0, bc=1.0, optimality=1.0)
+    selection = fc.no_harm(problem, data, baseline=fc.Tikhonov(choose="discrepancy"), learned=pinn, rule=rule)
+    assert pinn.record.steps == (0,)
+    assert selection.learned.residuals.optimality.value > 0.1 * data.norm(data.values)
+    assert not selection.accepted
+
+
+def test_in_inference_mode_it_trains_the_same():
+    problem = line_source()
+    _, data = case(problem, [1.0, -0.5, 0.0])
+    few = {**SMALL, "adam": 3, "lbfgs": 3}
+    with torch.inference_mode():
+        inside = PINN(**few)(problem, data)
+    assert inside.digest == PINN(**few)(problem, data).digest
 
 
 def test_optimality_falls_with_training():
