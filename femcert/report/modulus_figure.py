@@ -61,7 +61,7 @@ def modulus_figure(stability: Any, levels: Any = None) -> Any:
     axes.legend(frameon=False, fontsize=9, loc="best")
     axes.set_xlabel("noise level ε")
     axes.set_ylabel("radius ω(ε)")
-    message = f"A tenth of the noise leaves {10.0**-p:.0%} of the radius: C ε^p with p = {p:.2g}"
+    message = f"A tenth of the noise leaves {10.0**-p:.0%} of the radius: the exponent is p = {p:.2g}"
     detail = "how far apart two parameters of the ball can be whose data differ by at most ε"
     style.title(axes, message, detail)
     return figure

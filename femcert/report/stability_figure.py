@@ -221,4 +221,4 @@ def _draw_singular_values(axes: Any, directions: Directions, level: float, known
     axes.xaxis.get_major_locator().set_params(integer=True)
     style.plain_numbers(axes)
     axes.set_xlabel("direction")
-    axes.set_title(f"singular values {SIGMA}", fontsize=10, loc="left")
+    axes.set_ylabel(f"singular value {SIGMA}")
