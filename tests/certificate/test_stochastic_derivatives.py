@@ -1,0 +1,210 @@
+"""Derivatives that are not those of the values are refused; those of real functions are not."""
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+
+import femcert as fc
+from femcert.certificate.derivatives import check_derivatives, inner_balls, inner_points
+
+PI = np.pi
+
+
+def problem_on(mesh, **options):
+    basis = Basis(mesh, ElementLineP1() if mesh.dim() == 1 else ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.2, 0.4, (6, mesh.dim()))
+    return fc.EllipticSource(
+        basis, parameters=fc.EigenmodeSpace(basis, 2), sensors=fc.PointSensors(basis, points.squeeze()), **options
+    )
+
+
+def l_shape():
+    mesh = MeshTri().refined(4)
+    return mesh.remove_elements(np.flatnonzero(mesh.p[:, mesh.t].mean(axis=1).min(axis=0) > 0.5))
+
+
+MESHES = {"line": MeshLine(np.linspace(0.0, 1.0, 33)), "square": MeshTri().refined(4), "L": l_shape()}
+
+
+class Waves:
+    """``sin(k pi (x + y))`` and what may be wrong with its derivatives."""
+
+    def __init__(self, k=1.0, *, laplacian=1.0, gradient=1.0, shift=0.0):
+        self.k, self.factors, self.shift = k, (gradient, laplacian), shift
+
+    def __call__(self, x):
+        return np.sin(self.k * PI * x.sum(axis=0))
+
+    def gradient(self, x):
+        return np.array(len(x) * [self.factors[0] * self.k * PI * np.cos(self.k * PI * x.sum(axis=0))])
+
+    def laplacian(self, x):
+        return -len(x) * self.factors[1] * (self.k * PI) ** 2 * np.sin(self.k * PI * (x.sum(axis=0) + self.shift))
+
+
+class Corner(Waves):
+    """``r^(2/3)`` around the corner of the L, harmonic, not smooth there."""
+
+    def __call__(self, x):
+        return self._parts(x)[0]
+
+    def laplacian(self, x):
+        return np.zeros(x.shape[1:])
+
+    def _parts(self, x):
+        z = -(x[0] - 0.5) - 1j * (x[1] - 0.5)
+        return (np.abs(z) ** (2 / 3) * np.cos(2 / 3 * np.angle(z)),)
+
+
+class Kinks:
+    """A network of rectifiers: linear almost everywhere."""
+
+    def __call__(self, x):
+        return np.abs(x[0] - 0.37) + np.abs(x[0] - 0.71)
+
+    def laplacian(self, x):
+        return np.zeros(x.shape[1:])
+
+
+class Single(Waves):
+    """As a network in single precision gives them."""
+
+    def __call__(self, x):
+        return super().__call__(x.astype(np.float32)).astype(np.float32)
+
+    def laplacian(self, x):
+        return super().laplacian(x.astype(np.float32)).astype(np.float32)
+
+
+def judged(problem, state, **more):
+    candidate = fc.Candidate.from_functions(problem, state=state, parameter=lambda x: x[0], envelope=1e5, **more)
+    data = fc.Data(np.zeros(problem.observation_count), 0.1)
+    return fc.certify(problem, data, candidate, fc.StochasticRadius(points=50))
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("k", [0.0, 1e-3, 1.0, 3.0, 12.0, 40.0])
+def test_true_derivatives_are_believed(mesh, k):
+    for state in (Waves(k), Single(k)):
+        assert "functions" in judged(problem_on(MESHES[mesh]), state).residuals.pde.source
+
+
+def test_a_singular_corner_is_believed():
+    assert "functions" in judged(problem_on(MESHES["L"]), Corner()).residuals.pde.source
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"laplacian": 0.0}, id="none at all"),
+        pytest.param({"laplacian": -1.0}, id="of the wrong sign"),
+        pytest.param({"laplacian": 0.25}, id="in scaled coordinates"),
+        pytest.param({"laplacian": 0.9}, id="a tenth too small"),
+        pytest.param({"shift": 0.1}, id="elsewhere"),
+    ],
+)
+def test_a_laplacian_of_something_else_is_refused(mesh, wrong):
+    for k in (0.5, 2.0):
+        with pytest.raises(fc.UncertifiedError, match="the laplacian of the state of 'learned' does not belong to its"):
+            judged(problem_on(MESHES[mesh]), Waves(k, **wrong))
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_kinks_have_no_strong_residual(mesh):
+    with pytest.raises(fc.UncertifiedError, match="the laplacian of the state of 'learned' does not belong"):
+        judged(problem_on(MESHES[mesh]), Kinks())
+
+
+class Rising:
+    """A conductivity ``1 + x/2`` with a gradient."""
+
+    def __init__(self, slope=0.5):
+        self.slope = slope
+
+    def __call__(self, x):
+        return 1.0 + 0.5 * x[0]
+
+    def gradient(self, x):
+        return np.array([np.full(x.shape[1:], self.slope)] + (len(x) - 1) * [np.zeros(x.shape[1:])])
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_gradients_are_looked_at_where_they_count(mesh):
+    constant, varying = problem_on(MESHES[mesh]), problem_on(MESHES[mesh], conductivity=Rising())
+    wrong = Waves(gradient=0.5)
+    assert judged(constant, wrong).residuals.pde.value > 0.0
+    assert judged(varying, Waves()).residuals.pde.value > 0.0
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the state of 'learned' does not belong"):
+        judged(varying, wrong)
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the conductivity of 'learned' does not belong"):
+        judged(problem_on(MESHES[mesh], conductivity=Rising(0.25)), Waves())
+
+
+def test_the_gradient_of_a_state_over_a_conductivity():
+    basis = Basis(MESHES["square"], ElementTriP1())
+    sensors = fc.PointSensors(basis, np.random.default_rng(0).uniform(0.2, 0.8, (6, 2)))
+    problem = fc.EllipticCoefficient(
+        basis, parameters=fc.CosineSpace(basis, 2), sensors=sensors, source=1.0, transform="exp"
+    )
+    assert judged(problem, Waves()).residuals.pde.value > 0.0
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the state of 'learned' does not belong"):
+        judged(problem, Waves(gradient=1.2))
+
+
+@pytest.mark.parametrize("conductivity", [1.5, Rising()])
+@pytest.mark.parametrize("reaction", [0.0, 2.0, lambda x: x[0]])
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_given_residual_belongs_to_the_values(mesh, conductivity, reaction):
+    """``-div(a grad u) + c u - q`` with ``q = x``."""
+    problem, u = problem_on(MESHES[mesh], conductivity=conductivity, reaction=reaction), Waves()
+
+    def residual(x):
+        a = conductivity(x) if callable(conductivity) else conductivity
+        slope = (conductivity.gradient(x) * u.gradient(x)).sum(axis=0) if callable(conductivity) else 0.0
+        c = reaction(x) if callable(reaction) else reaction
+        return -a * u.laplacian(x) - slope + c * u(x) - x[0]
+
+    assert judged(problem, lambda x: u(x), residual=residual).residuals.pde.value > 0.0
+    for wrong in (lambda x: np.zeros(x.shape[1:]), lambda x: 0.8 * residual(x), lambda x: residual(x) + 1.0):
+        with pytest.raises(fc.UncertifiedError, match="the residual of 'learned' does not belong to its values"):
+            judged(problem, lambda x: u(x), residual=wrong)
+
+
+def test_a_residual_over_a_table_cannot_be_looked_at():
+    """Said in the documentation: the divergence of a flux that jumps is no function."""
+    mesh = MESHES["square"].with_subdomains({"left": lambda x: x[0] < 0.5, "right": lambda x: x[0] >= 0.5})
+    problem = problem_on(mesh, conductivity={"left": 1.0, "right": 2.0})
+    assert judged(problem, Waves(), residual=lambda x: np.zeros(x.shape[1:])).residuals.pde.value > 0.0
+
+
+def test_the_selector_keeps_the_baseline():
+    problem = problem_on(MESHES["square"])
+    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
+    learned = fc.Candidate.from_functions(problem, state=Waves(laplacian=0.0), parameter=lambda x: 0 * x[0], envelope=1)
+    found = fc.no_harm(
+        problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.StochasticRadius(points=50)
+    )
+    assert not found.accepted
+    assert "does not belong to its values" in found.reason
+
+
+def test_balls_lie_inside():
+    """Of each mesh, also around holes and notches; all their points are found in it."""
+    square = MeshTri().refined(4)
+    inner = np.abs(square.p[:, square.t].mean(axis=1) - 0.5).max(axis=0) < 0.2
+    for mesh in (*MESHES.values(), square.remove_elements(np.flatnonzero(inner))):
+        centres, distances = inner_points(mesh, np.random.default_rng(0))
+        assert np.all(distances > 0.0)
+        balls = inner_balls(centres, distances / 0.9, 12)
+        assert len(mesh.element_finder()(*balls.x)) == balls.x.shape[1]
+        # The psi of a ball and its derivatives, by Gauss: means of known integrals.
+        psi = balls.psi.reshape(balls.number, -1).sum(axis=1)
+        assert np.allclose(psi, 16 / 35 if mesh.dim() == 1 else 1 / 4)
+
+
+def test_without_functions_there_is_nothing_to_look_at():
+    problem = problem_on(MESHES["line"])
+    plain = fc.Candidate.from_functions(problem, state=Waves(), parameter=0.0)
+    check_derivatives(problem, plain, np.random.default_rng(0))
+    check_derivatives(problem, fc.Candidate(plain.state, plain.parameter), np.random.default_rng(0))
