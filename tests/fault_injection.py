@@ -210,6 +210,8 @@ def refused(command: Command, out: Path, limit: int | None = None) -> None:
         check_whole(command, out, ("new",))
         if LAST in digests(out):
             raise Fault(f"a page in {out} although the run failed")
+        if (out / ".lock").exists():
+            raise Fault(f"{out} is locked for good")
 
 
 def can_mount(folder: Path) -> bool:

@@ -57,7 +57,7 @@ def kill(table, name, command, folder, kills):
     """Kill and go on."""
     left, again, rng = {}, 0, np.random.default_rng([7, *name.encode()])
     for i in range(kills):
-        out = folder / f"{name}-{i}"
+        out = folder / f"{name}-kill-{i}"
         try:
             state = killed(command, out, rng, over=i % 2 == 1, watch=i % 5 > 2)
             left[state] = left.get(state, 0) + 1
@@ -82,7 +82,7 @@ def unwritable(folder):
 
 def spoil(table, name, command, folder):
     """Disks that are full or read-only, and places that are none."""
-    cases = [(f"largest file {limit} bytes", folder / f"{name}-{limit}", limit) for limit in LIMITS]
+    cases = [(f"largest file {limit} bytes", folder / f"{name}-limit-{limit}", limit) for limit in LIMITS]
     (folder / name / "places").mkdir(parents=True, exist_ok=True)
     cases += [(words, path, None) for words, path in unwritable(folder / name / "places")]
     for fault, out, limit in cases:

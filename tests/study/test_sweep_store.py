@@ -179,6 +179,20 @@ def test_two_sweeps_in_one_directory(owner, tmp_path, whole):
     assert not list((tmp_path / "s").glob(".*"))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX limits")
+def test_a_full_disk_leaves_no_lock(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(InputError, match="cannot write to"), locked(tmp_path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_same_process_twice(tmp_path):
     with locked(tmp_path), pytest.raises(InputError, match=f"in use by process {os.getpid()}"):
         sweep(grid=GRID, rules=ONE, store=tmp_path)

@@ -97,8 +97,13 @@ def _create(path: Path, text: str) -> bool:
         stream = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
-    with os.fdopen(stream, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        with os.fdopen(stream, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        # On a full disk; an empty lock would stay there for good.
+        path.unlink(missing_ok=True)
+        raise
     return True
 
 
