@@ -293,10 +293,10 @@ def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
 
 
 def _sparse(problem: Problem, data: Data | None) -> Stability:
-    largest, smallest, direction = sparse_extremes(problem, data)
+    largest, smallest, rounding, direction = sparse_extremes(problem, data)
     weakest = problem.parameters.field(direction)
     return Stability(
-        constant=Bound(1.0 / smallest, "upper", "1 / sigma_min, by Lanczos"),
+        constant=Bound(1.0 / (smallest - rounding), "upper", "1 / sigma_min, by Lanczos"),
         exponent=1.0,
         singular_values=frozen(np.array([largest, smallest])),
         weakest=frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),

@@ -51,8 +51,10 @@ class SparseForward:
         return self.factor.solve(np.concatenate([np.zeros(2 * n), y]))[2 * n :].reshape(k)
 
 
-def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, Array]:
-    """The largest singular value, the smallest one from below, and the coordinates of its direction, of unit norm.
+def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, float, Array]:
+    """The largest and the smallest singular value, what rounding may have moved them by, and the weakest direction.
+
+    The smallest one is from below but for that rounding; the direction is in coordinates, of unit norm.
 
     Raises
     ------
@@ -75,13 +77,14 @@ def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, 
     gram = problem.parameters.gram
     largest = float(np.sqrt(largest_eigenvalue(forward.normal, gram, problem.parameters.solve_gram)))
     square, direction = inverse_eigenpair(forward.inverse, forward.normal, gram)
-    if not square > 0.0 or not np.sqrt(square) > problem.rounding * largest:
+    rounding = problem.rounding * largest
+    if not square > 0.0 or not np.sqrt(square) > rounding:
         raise UncertifiedError(
             f"sigma_min = {np.sqrt(max(square, 0.0)):.2g} is zero to rounding (sigma_max = {largest:.2g}): the sensors "
             "do not see some parameter of the class, C_stab is infinite"
         )
     # The residual of the eigenpair is in `square`; what is left are the solves of the state equation.
-    return largest, float(np.sqrt(square)) - problem.rounding * largest, direction
+    return largest, float(np.sqrt(square)), rounding, direction
 
 
 def _precision(data: Data | None, m: int) -> Any:
