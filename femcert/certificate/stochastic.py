@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,8 @@ from .sampling import Plan, check_unseen, element_envelopes, envelope, uniform_p
 __all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
 SAMPLING = ("uniform", "importance")
+# Of a fresh seed: a whole number in JSON wherever it is read.
+SEED_BITS = 53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,9 @@ class StochasticRadius(WeightedRule):
     zeta
         Probability that the bound fails, for each candidate. Two of them hold with probability ``1 - 2 zeta``.
     seed
-        Of the draw, together with the digest of the candidate: nobody can fit a residual to the points beforehand.
+        Of the draw, together with the digest of the candidate: nobody can fit dof values to the points beforehand.
+        Functions could be written so that they are good at the points of a known seed; None takes a fresh one from the
+        operating system when the rule is applied, which the record of a selection shows.
     bound
         ``"hoeffding"``, the paper's; ``"bernstein"``, which profits from samples that vary little; ``"betting"``, the
         tightest of the three at any number of points that makes sense.
@@ -61,7 +66,7 @@ class StochasticRadius(WeightedRule):
 
     points: int = 1000
     zeta: float = 0.05
-    seed: int = 0
+    seed: int | None = 0
     bound: str = "hoeffding"
     sampling: str = "uniform"
 
@@ -70,7 +75,8 @@ class StochasticRadius(WeightedRule):
         if self.pde_norm != "rms":
             raise InputError(f"pde_norm is {self.pde_norm!r}; the stochastic radius samples the strong residual itself")
         object.__setattr__(self, "points", count(self.points, "points"))
-        object.__setattr__(self, "seed", count(self.seed, "seed", least=0))
+        if self.seed is not None:
+            object.__setattr__(self, "seed", count(self.seed, "seed", least=0))
         object.__setattr__(self, "zeta", check_zeta(self.zeta))
         for name, known in (("bound", tuple(BOUNDS)), ("sampling", SAMPLING)):
             if getattr(self, name) not in known:
@@ -80,6 +86,10 @@ class StochasticRadius(WeightedRule):
     def failure_probability(self) -> float:
         """The rule's zeta, for each candidate."""
         return self.zeta
+
+    def resolved(self, problem: Problem, data: Data) -> StochasticRadius:
+        """With a seed, the same for all candidates."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))
 
     def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
         """As for any weighted rule; the functions and training points stay with the candidate."""
@@ -104,6 +114,8 @@ class StochasticRadius(WeightedRule):
             The candidate changed while it was sampled, or its functions are not those it was made of, or offer
             derivatives that are not theirs; its training saw one of the points; a sample is above its envelope.
         """
+        if self.seed is None:
+            return self.resolved(problem, data).certify(problem, data, candidate)
         check_frozen(problem, check_candidate(problem, candidate))
         frozen = candidate.digest
         digest, before = _fingerprint(problem, candidate)
@@ -119,6 +131,8 @@ class StochasticRadius(WeightedRule):
 
     def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
         """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
+        if self.seed is None:
+            raise InputError("seed is None; expected a rule that was resolved, as certify and no_harm do")
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
         plan = self._plan(problem, candidate, values, exact)

@@ -430,6 +430,43 @@ def test_the_selector_falls_back_from_all_this():
         assert "the baseline's radius holds with probability at least 0.95" in found.reason
 
 
+def test_functions_that_know_the_points_do_not_know_those_of_a_fresh_seed():
+    """Good at the points of seed 5, bad elsewhere: with that seed it goes through, as the documentation says."""
+    problem = square(3)
+    known = []
+
+    class Peeking(Sine):
+        def laplacian(self, x):
+            seen = [np.any(np.all(x[:, :, None] == points[:, None, :], axis=0), axis=1) for points in known]
+            right = -load(x)
+            return np.where(seen[0], right, 0.5 * right) if seen else 0.5 * right
+
+        def __call__(self, x):
+            return 0.5 * super().__call__(x)
+
+    candidate = fc.Candidate.from_functions(problem, state=Peeking(), parameter=load, envelope=25.0)
+    honest = certified(problem, candidate, seed=5, bound="betting")
+    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng([5, int(honest.digest, 16)]))[0])
+    assert certified(problem, candidate, seed=5, bound="betting").residuals.pde.value < 0.5 * honest.residuals.pde.value
+    fresh = [certified(problem, candidate, seed=None, bound="betting").residuals.pde.value for _ in range(3)]
+    assert len(set(fresh)) == 3
+    assert min(fresh) > 0.9 * honest.residuals.pde.value
+
+
+def test_a_fresh_seed_is_in_the_record(tmp_path):
+    problem = square(3)
+    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
+    options = {
+        "baseline": fc.Tikhonov(weight=1e-6),
+        "learned": lambda p, d: fc.Candidate.from_coefficients(p, [1.0, 0.0]),
+    }
+    found = fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=None), **options)
+    found.save(tmp_path / "s.json")
+    again = fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=found.rule["seed"]), **options)
+    assert again.to_dict() == found.to_dict() == fc.Selection.load(tmp_path / "s.json").to_dict()
+    assert fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=None), **options).rule["seed"] != found.rule["seed"]
+
+
 def test_single_precision_functions_are_their_own_interpolants():
     problem = square(3)
 

@@ -145,7 +145,7 @@ def test_zeta_is_a_probability(zeta):
         ({"points": 10.0}, "points is 10.0"),
         ({"points": True}, "points is True"),
         ({"seed": -1}, "seed is -1; expected a whole number of at least 0"),
-        ({"seed": None}, "seed is None"),
+        ({"seed": "fresh"}, "seed is 'fresh'"),
         ({"bound": "chebyshev"}, "bound is 'chebyshev'; expected 'hoeffding' or 'bernstein' or 'betting'"),
         ({"sampling": "adaptive"}, "sampling is 'adaptive'; expected 'uniform' or 'importance'"),
         ({"bound": ["hoeffding"]}, "bound is"),
