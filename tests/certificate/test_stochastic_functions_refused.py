@@ -1,0 +1,115 @@
+"""The stochastic radius of functions: what is refused, and what functions that know the points can do."""
+
+import numpy as np
+import pytest
+from function_helpers import Sine, certified, load, square
+
+import femcert as fc
+from femcert.certificate.sampling import uniform_points
+
+
+def test_an_envelope_that_is_none_is_refused():
+    problem = square(3)
+    candidate = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.1), parameter=load, envelope=10.0)
+    with pytest.raises(fc.UncertifiedError, match="the envelope of 'learned' is not one"):
+        certified(problem, candidate)
+
+
+@pytest.mark.parametrize("envelope", [-1.0, np.nan, np.ones(3), "large", [[1.0]]])
+def test_bad_envelopes(envelope):
+    with pytest.raises(fc.InputError, match="envelope"):
+        fc.Candidate.from_functions(square(2), state=Sine(), parameter=load, envelope=envelope)
+
+
+def test_a_network_that_is_trained_on_after_freezing_is_refused():
+    problem = square(3)
+    net = Sine(1.0, 0.01)
+    candidate = fc.Candidate.from_functions(problem, state=net, parameter=load, envelope=1e3)
+    before = certified(problem, candidate)
+    assert before.digest == certified(problem, candidate).digest
+    net.scale = 1.01
+    with pytest.raises(fc.UncertifiedError, match="the state of 'learned' changed after it was frozen; make it anew"):
+        certified(problem, candidate)
+    other = Sine(3.0)
+    candidate = fc.Candidate.from_functions(problem, state=Sine(), parameter=other, envelope=1e3)
+    other.scale = 2.0
+    with pytest.raises(fc.UncertifiedError, match="the parameter of 'learned' changed"):
+        certified(problem, candidate)
+
+
+def test_a_residual_that_changes_while_it_is_sampled_is_refused():
+    """One that is small at the sampled points, as soon as it has seen them."""
+    problem = square(3)
+    calls = []
+
+    def residual(x):
+        calls.append(x.shape[1])
+        return np.full(x.shape[1], 1.0 if 77 not in calls else 1e-3)
+
+    candidate = fc.Candidate.from_functions(
+        problem, state=Sine(), parameter=load, residual=residual, envelope=10.0, name="shifty"
+    )
+    with pytest.raises(fc.UncertifiedError, match="the residual of 'shifty' changed while it was sampled"):
+        certified(problem, candidate, points=77)
+
+
+def test_the_selector_falls_back_from_all_this():
+    problem = square(3)
+    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
+    net = Sine(1.0, 0.01)
+
+    def wild(x):
+        raise ArithmeticError("no derivative here")
+
+    shapes = {"frozen": "changed after it was frozen", "shape": "residual returned shape", "raises": "ArithmeticError",
+              "nan": "NaN", "envelope": "is not one"}  # fmt: skip
+    residuals = {"shape": lambda x: x, "raises": wild, "nan": lambda x: np.full(x.shape[1], np.nan),
+                 "envelope": lambda x: 1e9 * x[0]}  # fmt: skip
+    for case, words in shapes.items():
+        learned = fc.Candidate.from_functions(
+            problem, state=net, parameter=load, residual=residuals.get(case), envelope=1e3, optimality=0.0
+        )
+        net.scale += case == "frozen"
+        found = fc.no_harm(
+            problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.StochasticRadius(points=50)
+        )
+        assert not found.accepted
+        assert words in found.reason, (case, found.reason)
+        assert "the baseline's radius holds with probability at least 0.95" in found.reason
+
+
+def test_functions_that_know_the_points_do_not_know_those_of_a_fresh_seed():
+    """Good at the points of seed 5, bad elsewhere: with that seed it goes through, as the documentation says."""
+    problem = square(3)
+    known = []
+
+    class Peeking(Sine):
+        def laplacian(self, x):
+            seen = [np.any(np.all(x[:, :, None] == points[:, None, :], axis=0), axis=1) for points in known]
+            right = -load(x)
+            return np.where(seen[0], right, 0.5 * right) if seen else 0.5 * right
+
+        def __call__(self, x):
+            return 0.5 * super().__call__(x)
+
+    candidate = fc.Candidate.from_functions(problem, state=Peeking(), parameter=load, envelope=25.0)
+    honest = certified(problem, candidate, seed=5, bound="betting")
+    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng([5, int(honest.digest, 16)]))[0])
+    assert certified(problem, candidate, seed=5, bound="betting").residuals.pde.value < 0.5 * honest.residuals.pde.value
+    fresh = [certified(problem, candidate, seed=None, bound="betting").residuals.pde.value for _ in range(3)]
+    assert len(set(fresh)) == 3
+    assert min(fresh) > 0.9 * honest.residuals.pde.value
+
+
+def test_a_fresh_seed_is_in_the_record(tmp_path):
+    problem = square(3)
+    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
+    options = {
+        "baseline": fc.Tikhonov(weight=1e-6),
+        "learned": lambda p, d: fc.Candidate.from_coefficients(p, [1.0, 0.0]),
+    }
+    found = fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=None), **options)
+    found.save(tmp_path / "s.json")
+    again = fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=found.rule["seed"]), **options)
+    assert again.to_dict() == found.to_dict() == fc.Selection.load(tmp_path / "s.json").to_dict()
+    assert fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=None), **options).rule["seed"] != found.rule["seed"]
