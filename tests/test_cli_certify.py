@@ -271,6 +271,10 @@ MISTAKES = {
     "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
     "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: a space of dimension 10000000000 on 861"),
     "more modes than data": (sub("modes = 8", "modes = 40"), "case file .* k = 40 coordinates but .* m = 28"),
+    "functions that are dependent": (
+        both(sub("modes = 8", 'functions = ["1", "x", "2*x + 3"]'), sub('kind = "cosine"', 'kind = "functions"')),
+        "class.functions: the columns .* linearly dependent",
+    ),
     "confidence of one": (sub("confidence = 0.95", "confidence = 1.0"), "data.confidence is 1.0"),
     "no noise level": (sub("confidence = 0.95", ""), "data.noise_level and data.confidence are both missing"),
     "two noise levels": (sub("confidence = 0.95", "confidence = 0.95\nnoise_level = 1"), "both given"),

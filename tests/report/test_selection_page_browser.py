@@ -17,7 +17,7 @@ from femcert.report.selection_page import selection_page
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+    "--disable-component-update", "--disable-sync", "--disable-quic", "--remote-debugging-pipe",
 )  # fmt: skip
 NAMES = ("accepted", "crash", "heat", "tomography", "line", "dominance", "stochastic")
 # Seconds after which a silent browser is given up.

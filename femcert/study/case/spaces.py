@@ -48,5 +48,8 @@ def _of_kind(kind: str, options: dict[str, Any], basis: Basis, folder: Path) -> 
         return at_key("class", lambda: CoarseSpace(basis, coarse, **options))
     if kind == "functions":
         made = [Expression(text, f"class.functions[{i}]") for i, text in enumerate(options.pop("functions"))]
-        return at_key("class", lambda: FunctionSpace(basis, made, **options))
+        space = at_key("class", lambda: FunctionSpace(basis, made, **options))
+        # It fails if they are linearly dependent; here, where the key is known.
+        at_key("class.functions", lambda: space.root)
+        return space
     return at_key("class", lambda: FullSpace(basis, **options))
