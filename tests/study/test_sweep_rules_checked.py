@@ -28,6 +28,8 @@ GRID = {"sensors": [10], "noise": [0.01], "perturbation": [0.1], "mismatch": [0.
         lambda n: Verdict(np.ones(n, bool), np.array(["1"] * n), np.ones(n)),
         lambda n: Verdict(np.ones(n, bool), np.ones(n), np.array([None] * n)),
         lambda n: Verdict(np.ones(n, bool), np.ones(n), np.ones(n + 1)),
+        lambda n: Verdict(np.ones(n, bool), np.ones(n), -np.ones(n)),
+        lambda n: Verdict(np.ones(n, bool), np.full(n, -np.inf), np.ones(n)),
         lambda n: np.ones(n, bool),
         lambda n: None,
     ],
@@ -40,6 +42,19 @@ def test_what_is_no_verdict(answer):
 def test_what_is_one():
     found = fc.sweep(grid=GRID, rules={"mine": lambda trials: Verdict(np.ones(len(trials.values), bool))})
     assert found.outcome("mine").accepted == 4
+
+
+def test_a_ratio_is_that_of_the_radii():
+    class Boastful(Verdict):
+        @property
+        def ratio(self):
+            return np.zeros((2, 3))
+
+    def rule(trials):
+        ones = np.ones(len(trials.values))
+        return Boastful(ones > 0.0, ones, 2.0 * ones)
+
+    assert np.all(fc.sweep(grid=GRID, rules={"mine": rule}).ratio() == 2.0)
 
 
 def test_a_rule_cannot_change_what_the_next_one_sees():

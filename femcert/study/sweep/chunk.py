@@ -97,4 +97,7 @@ def _checked(name: str, verdict: Any, count: int) -> Verdict:
         if values.dtype.kind not in kinds or nan:
             what = "NaN" if nan else f"values of type {values.dtype}"
             raise InputError(f"the rule {name!r} returned {what} as {part}; expected numbers, or True and False")
-    return verdict
+        if part != "accepted" and np.any(values < 0):
+            raise InputError(f"the rule {name!r} returned {values.min():g} as {part}; expected radii of at least 0")
+    # Of a subclass, too, the ratio is that of the radii.
+    return Verdict(verdict.accepted, verdict.baseline, verdict.learned)
