@@ -21,7 +21,7 @@ from skfem import (
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
 from femcert.linalg.factor import Factorization
-from femcert.stability.family import MOST_DENSE, Family
+from femcert.stability.family import MOST_DENSE, MOST_MODES, Family
 from femcert.stability.modulus import Modulus
 
 MESHES = {
@@ -44,7 +44,8 @@ def on_ball(basis, norm, sensors=11, seed=0):
 
 def least(found, kappa):
     """By the dense eigensolver, on the whole pencil."""
-    A = found.adjoint() @ found.adjoint().T + kappa * found.form.toarray()
+    adjoint = found.adjoint()
+    A = adjoint @ adjoint.T + kappa * found.form.toarray()
     return eigh(A, found.gram.toarray(), eigvals_only=True, subset_by_index=[0, 0])[0]
 
 
@@ -207,6 +208,18 @@ def test_dense_sensors_in_the_plane():
     for eps, closeness in ((1e-3, 1.0011), (1e-5, 1.05)):
         assert modulus.below(eps) <= modulus(eps).value * (1.0 + 1e-9)
         assert modulus(eps).value <= closeness * modulus.below(eps)
+
+
+def test_more_sensors_than_the_basis_has_room_for():
+    # A sensor at each of 961 nodes: only the combinations of them that see most are used, and the bound stays one.
+    basis = Basis(MeshTri().refined(5), ElementTriP1())
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 32.0)
+    found = Family(fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors), None)
+    assert len(inside) > MOST_MODES
+    for kappa, closeness in ((1e-8, 1.0), (1e-4, 2e-4)):
+        exact = least(found, kappa * found.balance)
+        assert exact * (1.0 - closeness) <= found.least(kappa * found.balance)[0] <= exact * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("apart", [30.0, 100.0, 1000.0])
