@@ -87,7 +87,7 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
 
 def values_at(function: Any, x: Array, name: str, *, vector: bool = False) -> Array:
     """``function(x)`` (or the number), finite and real: ``(points,)`` or, for a vector, ``(dimension, points)``."""
-    values = real_array(function(x) if callable(function) else function, name)
+    values = real_array(function(np.array(x)) if callable(function) else function, name)
     expected = x.shape if vector else x.shape[1:]
     if values.shape not in ((), expected):
         raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {expected}")

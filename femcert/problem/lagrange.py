@@ -114,7 +114,8 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
 
 def sampled(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> NDArray[Any]:
     """`function` (a number or a callable of the scikit-fem coordinates ``x``) at dofs of `basis`, as it is."""
-    x = basis.doflocs[:, dofs]
+    # A copy: a function may write to what it gets.
+    x = np.array(basis.doflocs[:, dofs])
     values = np.asarray(function(x) if callable(function) else function)
     if values.shape not in ((), (x.shape[1],)):
         raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected ({x.shape[1]},)")

@@ -113,3 +113,29 @@ def test_a_fresh_seed_is_in_the_record(tmp_path):
     again = fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=found.rule["seed"]), **options)
     assert again.to_dict() == found.to_dict() == fc.Selection.load(tmp_path / "s.json").to_dict()
     assert fc.no_harm(problem, data, rule=fc.StochasticRadius(seed=None), **options).rule["seed"] != found.rule["seed"]
+
+
+def test_functions_that_write_to_their_points_change_nothing():
+    problem, u = square(3), Sine(1.0, 0.01)
+    nodes = problem.basis.doflocs.copy()
+
+    class Writing(Sine):
+        def __call__(self, x):
+            values = super().__call__(x)
+            x[...] = 0.5
+            return values
+
+        def laplacian(self, x):
+            values = super().laplacian(x)
+            x[...] = 0.5
+            return values
+
+    def parameter(x):
+        values = load(x)
+        x[...] = 0.5
+        return values
+
+    candidate = fc.Candidate.from_functions(problem, state=Writing(1.0, 0.01), parameter=parameter, envelope=50.0)
+    plain = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=50.0)
+    assert certified(problem, candidate).radius == certified(problem, plain).radius
+    assert np.array_equal(problem.basis.doflocs, nodes)
