@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 from skfem.helpers import dot, grad
 
 from ..errors import InputError
-from .assembly import diffusion_matrix
+from .assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
 from .boundary import Value
+from .checks import Array, frozen
 from .coefficients import Coefficient, at_quadrature, check_sign
 from .equation import ZERO, Equation, Field, Given
 from .lagrange import check_state_basis, mass_matrix
@@ -123,6 +125,7 @@ class EllipticCoefficient(NonlinearProblem):
         def slope(q: Any) -> Any:
             return conductivity(q) if transform == "exp" else 1.0
 
+        self._conductivity = conductivity
         super().__init__(
             basis,
             equation=LinearForm(lambda v, w: conductivity(w["q"]) * dot(grad(w["u"]), grad(v)) - f * v),
@@ -137,6 +140,27 @@ class EllipticCoefficient(NonlinearProblem):
             definite=True,
         )
         self._source = Given(0.0 if source is None else source, "source")
+        self._load = frozen(asm(LinearForm(lambda v, w: f * v), basis))
+
+    @cached_property
+    def _diffusion(self) -> DiffusionPattern | None:
+        """On linear triangles, what makes matrices of new conductivities cheap."""
+        return DiffusionPattern(self.basis) if is_linear_on_triangles(self.basis) else None
+
+    def _operator(self, u: Array, q: Array) -> Any:
+        if self._diffusion is None:
+            return super()._operator(u, q)
+        A = self._diffusion.matrix(self._conductivity(np.asarray(self._parameter_basis.interpolate(q))))
+        return A if self.boundary.operator is None else A + self.boundary.operator
+
+    def _equation(self, u: Array, q: Array) -> Array:
+        if self._diffusion is None:
+            return super()._equation(u, q)
+        R = self._operator(u, q) @ u - self._load
+        if self.boundary.load is not None:
+            R = R - self.boundary.load
+        R[self.boundary.prescribed] = 0.0
+        return np.asarray(R)
 
     def equation(self, parameter: Any) -> Equation:
         """The strong form with the conductivity ``a(parameter)``."""

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from skfem import Basis, ElementQuad1, ElementTriP1, ElementTriP2, MeshQuad, MeshTri, asm
 
-from femcert.problem.assembly import consistent_mass, diffusion, diffusion_matrix, mass_form, stiffness_matrix
+from femcert.problem.assembly import (
+    DiffusionPattern,
+    consistent_mass,
+    diffusion,
+    diffusion_matrix,
+    mass_form,
+    stiffness_matrix,
+)
 
 
 def crooked():
@@ -48,3 +55,18 @@ def test_right_angles_leave_no_entries():
     basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
     assert np.diff(stiffness_matrix(basis).indptr).max() == 5
     assert np.diff(consistent_mass(basis).indptr).max() == 7
+
+
+@pytest.mark.parametrize("mesh", [crooked(), MeshTri.init_tensor(np.linspace(0.0, 1.0, 6), np.linspace(0.0, 2.0, 5))])
+def test_one_pattern_for_many_conductivities(mesh):
+    basis = Basis(mesh, ElementTriP1(), intorder=3)
+    pattern = DiffusionPattern(basis)
+    for seed in range(3):
+        a = 0.1 + np.random.default_rng(seed).random(basis.dx.shape)
+        found, expected = pattern.matrix(a), diffusion_matrix(basis, a)
+        assert abs(found - expected).max() <= 1e-14 * abs(expected).max()
+        assert abs(found - found.T).max() == 0.0
+        assert found.nnz == expected.nnz
+        assert found.has_canonical_format
+    constant = pattern.matrix(np.full((mesh.nelements, 1), 2.0))
+    assert abs(constant - 2.0 * stiffness_matrix(basis)).max() <= 1e-14 * abs(constant).max()
