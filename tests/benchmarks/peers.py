@@ -14,6 +14,7 @@ from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.linalg import Factorization, smallest_eigenpairs, use_backend
+from femcert.problem.assembly import DiffusionPattern, diffusion
 
 laplace = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
 mass = BilinearForm(lambda u, v, w: u * v)
@@ -144,8 +145,18 @@ def eigenpairs(dofs):
     return Case(name, "scipy's eigsh", ours, theirs, None, size)
 
 
-def ngsolve_solve(dofs):
-    """From the mesh to the state by NGSolve's own sparse Cholesky factorization."""
+def reassembly(dofs):
+    """The matrix of a new conductivity, one number an element, on a mesh that was seen before."""
+    basis = Basis(square(dofs), ElementTriP1())
+    pattern = DiffusionPattern(basis)
+    a = 1.0 + np.random.default_rng(0).random((basis.mesh.nelements, 1))
+    points = np.repeat(a, basis.dx.shape[1], axis=1)
+    ours, theirs = partial(pattern.matrix, a), partial(diffusion.assemble, basis, a=points)
+    return Case("assembly, new conductivity", "scikit-fem's assembly", ours, theirs, 30.0, f"{basis.N} dofs")
+
+
+def ngsolve_solve(dofs, inverse, peer, bar):
+    """From the mesh to the state by NGSolve, with its own sparse Cholesky factorization or with MKL's."""
     import ngsolve as ng
     from ngsolve.meshes import MakeStructured2DMesh
 
@@ -158,10 +169,10 @@ def ngsolve_solve(dofs):
         a = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True).Assemble()
         f = ng.LinearForm(v * ng.dx).Assemble()
         state = ng.GridFunction(space)
-        state.vec.data = a.mat.Inverse(space.FreeDofs(), inverse="sparsecholesky") * f.vec
+        state.vec.data = a.mat.Inverse(space.FreeDofs(), inverse=inverse) * f.vec
 
     ours = partial(mesh_to_state, mesh, "pardiso")
-    return Case("mesh to state, pardiso", "NGSolve", ours, theirs, 1.6, f"{mesh.nvertices} dofs")
+    return Case("mesh to state, pardiso", peer, ours, theirs, bar, f"{mesh.nvertices} dofs")
 
 
 def _pymor_model(dofs):

@@ -106,6 +106,8 @@ def draw(rows, path):
     right.axhline(MOST_GB, ls=":", color="0.5")
     left.set(xlabel="dofs", ylabel="processor time in seconds, one thread")
     right.set(xlabel="dofs", ylabel="peak memory in GB")
+    left.set_title("a certificate costs about the same per dof", fontsize=10)
+    right.set_title(f"and stays below {MOST_GB:g} GB (dotted)", fontsize=10)
     left.legend(fontsize=7)
     right.legend(fontsize=8)
     figure.savefig(path, dpi=110)
