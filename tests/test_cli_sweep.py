@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from femcert.cli import main
+from femcert.report import style
 from femcert.report import sweep as report
 from femcert.report.files import _draft_prefix
 from femcert.study.sweep import Sweep, sweep
@@ -31,8 +32,10 @@ def quick(request, monkeypatch):
 
 
 @pytest.fixture
-def figures():
-    """Asks for them."""
+def figures(monkeypatch):
+    """Asks for them, with few pixels, and labels wherever they fall; those of the paper's sweep are laid out."""
+    monkeypatch.setattr(style, "DPI", 30)
+    monkeypatch.setattr("matplotlib.figure.Figure.get_layout_engine", lambda figure: None)
 
 
 @pytest.fixture

@@ -8,14 +8,20 @@ from femcert.report.sweep import FIGURES
 from femcert.study.sweep import sweep
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def small():
-    return sweep(grid=SMALL)
+    return read_only(sweep(grid=SMALL))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def full():
-    return sweep()
+    return read_only(sweep())
+
+
+def read_only(found):
+    """For several files of tests."""
+    found.records.flags.writeable = False
+    return found
 
 
 @pytest.fixture
