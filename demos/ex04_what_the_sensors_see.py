@@ -156,7 +156,8 @@ def draw(layouts, errors, path):
         axes.plot(*where.points[:32].T, "o", markersize=3.5, color="black")
         axes.plot(*where.points[32:].T, "*", markersize=13, color="#D55E00", markeredgecolor="white")
         axes.set_title(f"{len(where.points)} sensors, C = {where.stability.constant.value:,.0f}", fontsize=10)
-        for panel, field, words in zip(panels, (found, found - truth), ("reconstruction", "its error"), strict=True):
+        titles = (f"reconstruction from {len(where.points)} sensors", "its error")
+        for panel, field, words in zip(panels, (found, found - truth), titles, strict=True):
             image = draw_image(panel, space.basis, field, **look)
             panel.set_title(words, fontsize=10)
     draw_image(true, space.basis, truth, **look)

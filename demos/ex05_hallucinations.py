@@ -219,7 +219,8 @@ def draw(results, path):
             axes.set_xlabel(summary(case, field), fontsize=10)
             axes.set(xticks=[], yticks=[], frame_on=False)
         row[0].set_ylabel(words[name], fontsize=12, fontweight="bold")
-        figure.colorbar(image, ax=row[:4].tolist(), aspect=30, pad=0.01, extend="both")
+        label = {"heat": "temperature at t = 0", "tomography": "density"}[name]
+        figure.colorbar(image, ax=row[:4].tolist(), label=label, aspect=30, pad=0.01, extend="both")
         draw_bars(row[4], case, verdicts)
     style.save(figure, path)
 

@@ -204,7 +204,7 @@ def draw_trial(figure, row, channel, one):
     draw_flow(row[0], channel)
     row[0].scatter(*channel.stations.T, s=9, color="black", label="stations")
     row[0].set_title("concentration (unknown), flow, stations", fontsize=10.5)
-    figure.colorbar(state, ax=row[0], shrink=0.72, pad=0.01)
+    figure.colorbar(state, ax=row[0], shrink=0.72, pad=0.01, label="concentration u")
     top = 1.05 * max(np.abs(q).max() for q in (one.truth, one.baseline.parameter, one.learned.parameter))
     for axes, candidate, name in ((row[1], one.baseline, "baseline"), (row[2], one.learned, "library")):
         image = draw_image(axes, problem.basis, candidate.parameter, cmap="RdBu_r", vmin=-top, vmax=top)

@@ -122,7 +122,7 @@ def check(laws):
         assert here < 0.65 * noisier
     for law in laws.values():
         C, exponent = law.envelope
-        for eps in np.geomspace(*LEVELS, 9):
+        for eps in np.geomspace(*LEVELS, 5):
             bound = law.modulus(eps).value
             assert bound <= C * eps**exponent * (1 + 1e-12)
             assert 0.9 * law.theory(eps) < bound < 1.05 * law.theory(eps)
@@ -157,7 +157,8 @@ def draw_moduli(axes, laws):
     colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED, style.PINK)
     for law, colour in zip(laws.values(), colours, strict=True):
         C, p = law.envelope
-        values = [bound.value for bound in law.modulus(eps)]
+        # Of the multipliers that the envelopes needed, the best one at each level.
+        values = [law.modulus.bound(level) for level in eps]
         label = f"{law.name}: p = {p:.2f}, leaves {10.0**-p:.0%}"
         axes.plot(eps, values, color=colour, linewidth=3.0, alpha=0.75, label=label)
         axes.plot(inside, C * inside**p, color=colour, linewidth=1.2, linestyle=(0, (5, 2)))

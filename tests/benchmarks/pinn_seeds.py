@@ -50,10 +50,8 @@ def summary(rows):
         accepted = [r["accepted"] for r in mine]
         outside = sum(float(r["error_pinn"]) > float(r["radius_pinn"]) for r in mine)
         harm = sum(a and not b for a, b in zip(accepted, better, strict=True))
-        lines.append(
-            f"{name}: {len(mine)} seeds, accepted {sum(accepted)}, really better {sum(better)}, accepted although worse "
-            f"{harm}, true error above the radius {outside}"
-        )
+        counts = f"accepted {sum(accepted)}, really better {sum(better)}, accepted although worse {harm}"
+        lines.append(f"{name}: {len(mine)} seeds, {counts}, true error above the radius {outside}")
     return "\n".join(lines)
 
 

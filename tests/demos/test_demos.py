@@ -3,6 +3,7 @@
 Each is run once, as a script that writes to a directory of its own; the claims are checked on what that run found.
 """
 
+import csv
 import importlib.util
 import inspect
 import sys
@@ -196,3 +197,62 @@ def test_faulted_layers(run):
         values = [section.problem.observe(one.candidates[name].state) for name in ("geologist's", "with ore")]
         assert np.linalg.norm(values[0] - values[1]) < 0.5 * one.data.noise_level
         assert one.verdicts["covered", "with ore"].reason.startswith("the learned radius")
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def test_pinn_on_l_shape(run, torch):
+    demo = run("ex10_pinn_on_l_shape")
+    assert [len(demo.sensor_grid(per_side)) for per_side, _ in demo.CASES.values()] == [12, 48]
+    for trial in demo.trials.values():
+        # The candidate is the network: its functions are those that were trained, zero on the boundary.
+        mesh = trial.problem.basis.mesh
+        assert not trial.candidate.functions.state(mesh.p[:, mesh.boundary_nodes()]).any()
+        expected = trial.data.norm(trial.data.values) * trial.record.gradient_norm
+        assert trial.candidate.optimality == pytest.approx(expected)
+        own, interpolant = demo.physics(trial)
+        assert own < interpolant < 0.15
+
+
+def test_table_of_pinns_over_seeds_says_what_the_demo_says():
+    """20 seeds of both cases, as `tests/benchmarks/pinn_seeds.py` wrote them."""
+    with (DEMOS / "pinn_seeds.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        for name in ("baseline", "pinn"):
+            assert float(row[f"error_{name}"]) <= float(row[f"radius_{name}"])
+        assert (row["accepted"] == "True") == (float(row["radius_pinn"]) <= float(row["radius_baseline"]))
+    for name, accepted, better in (("few noisy sensors", 20, 19), ("many good sensors", 0, 0)):
+        mine = [row for row in rows if row["case"] == name]
+        assert [int(row["seed"]) for row in mine] == list(range(20))
+        assert sum(row["accepted"] == "True" for row in mine) == accepted
+        assert sum(float(row["error_pinn"]) < float(row["error_baseline"]) for row in mine) == better
+
+
+def test_unfinished_pinn(run, torch):
+    demo = run("ex11_unfinished_pinn")
+    early, late = demo.results.records.values()
+    assert early.steps[-1] == 300
+    # What it fits is its own state: that of its source, as the equation gives it, is far from the data.
+    problem, candidate, data = demo.results.problem, demo.results.candidates["unfinished PINN"], demo.results.data
+    assert data.norm(problem.observe(candidate.state) - data.values) < data.noise_level
+    assert data.norm(problem.observe(problem.solve(candidate.parameter)) - data.values) > 3.0 * data.noise_level
+    assert late.losses["physics"][-1] < 0.01 * early.losses["physics"][-1]
+
+
+def test_operator_under_shift(run, torch):
+    demo = run("ex12_operator_under_shift")
+    assert all(len(tally.errors) == 40 for tally in demo.tallies.values())
+    assert len(demo.sensor_rings()) == 36
+    # A lost sensor is one that the judging problem does not have, either.
+    assert demo.shifted_problem(4).sensors.count == 32
+    with (DEMOS / "operator_under_shift.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["shift"] for row in rows] == list(demo.SHIFTS)
+    for row in rows:
+        assert int(row["trials"]) == 200
+        assert int(row["rejected_by_Dominance"]) >= int(row["worse"])
+        assert int(row["accepted_although_worse_by_Dominance"]) == 0

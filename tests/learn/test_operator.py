@@ -147,11 +147,11 @@ def test_wrong_use_is_refused(trained):
 
 
 def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where_it_is_worse():
-    """200 trials: whenever the operator is worse than the baseline, it is rejected."""
+    """Whenever the operator is worse than the baseline, it is rejected; 200 trials are in `operator_trials.py`."""
     problem = line_source()
     operator = NeuralOperator(width=8).fit(problem, sampler=gaussian, count=200, noise=0.001, steps=50, quiet=True)
     rng, rejected, worse = np.random.default_rng(0), 0, 0
-    for seed in range(200):
+    for seed in range(60):
         truth = problem.parameters.field(gaussian(1, rng)[0])
         data = problem.simulate(truth, noise=0.1, seed=seed)
         selection = fc.no_harm(
@@ -160,4 +160,4 @@ def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where
         harmful = selection.learned.error(truth) > selection.baseline.error(truth)
         assert not (selection.accepted and harmful)
         rejected, worse = rejected + (not selection.accepted), worse + harmful
-    assert rejected >= worse > 20
+    assert rejected >= worse > 6
