@@ -122,6 +122,9 @@ def _sizes(problem: Problem, data: Data, equation: Equation, inside: Place) -> S
     fixed = not isinstance(problem, EllipticCoefficient)
     a = float(np.mean(inside.coefficient(equation.conductivity))) if fixed else 1.0
     physics = a * size * len(inside.x) * (np.pi / extent) ** 2
+    if isinstance(problem, HeatInitial):
+        # Then the rate u_t is of the size of the state over the time.
+        physics += size / float(problem.times[-1])
     if not fixed:
         f = inside.coefficient(equation.source)
         physics = float(np.sqrt(np.mean(f**2))) or physics

@@ -141,7 +141,7 @@ def on_dofs(
     words: str | None = None,
 ) -> tuple[Array, Array | None, Interpolation | None]:
     """Parameter and state of a problem from dof values on `homes`, the bases of state and parameter; and the record."""
-    if tolerance is not None and not tolerance >= 0.0:
+    if tolerance is not None and not (isinstance(tolerance, (int, float, np.number)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance!r}; expected a distance, not below 0")
     for home in homes:
         degree(home)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from learn_helpers import differences, line_coefficient, line_heat, line_source, p1_square, square_source
+from learn_helpers import differences, inner_points, line_coefficient, line_heat, line_source, p1_square, square_source
 
 import femcert as fc
 
@@ -53,6 +53,21 @@ def test_an_initial_temperature_is_found(parameter):
     candidate = PINN(parameter=parameter, **{**SMALL, "lbfgs": 200, "points": 100})(problem, data)
     assert candidate.state.shape == problem.solve(truth).shape
     assert relative_error(problem, candidate, truth) < 0.05
+
+
+def test_an_initial_temperature_in_the_plane_is_found_after_a_short_time():
+    basis = p1_square(8)
+    problem = fc.HeatInitial(
+        basis,
+        parameters=fc.EigenmodeSpace(basis, 3),
+        sensors=fc.PointSensors(basis, inner_points(4)),
+        times=[0.01],
+        steps=10,
+    )
+    truth, data = case(problem, [1.0, 0.2, 0.0])
+    pinn = PINN(**{**SMALL, "points": 100, "lbfgs": 150})
+    assert relative_error(problem, pinn(problem, data), truth) < 0.15
+    assert set(pinn.record.losses) == {"data", "physics", "initial"}
 
 
 @pytest.mark.parametrize("parameter", ["class", "network"])

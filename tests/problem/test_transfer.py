@@ -195,6 +195,7 @@ def test_values_that_do_not_fit_are_refused():
         ({"parameter": np.column_stack([good, good])}, r"parameter has shape \(25, 2\); expected \(25,\)"),
         ({"parameter": good, "tolerance": -1.0}, "tolerance is -1.0; expected a distance"),
         ({"parameter": good, "tolerance": np.nan}, "tolerance is nan; expected a distance"),
+        ({"parameter": good, "tolerance": "far"}, "tolerance is 'far'; expected a distance"),
         ({"parameter": good, "optimality": "x"}, "optimality has type"),
     ):
         with pytest.raises(fc.InputError, match=message):
