@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # Beyond this estimate of the condition number a solution has no digits left.
 SINGULAR_CONDITION = 1e14
+# Places of entries are counted in 32 bits.
+MOST_ENTRIES = 2**31 - 1
 # Relative energy errors up to here are taken for rounding.
 EXACT = 1e-10
 
@@ -42,8 +44,14 @@ def pivoted_factors(matrix: Any, *, name: str) -> Any:
 def _check(matrix: Any, name: str) -> None:
     if matrix.shape[0] != matrix.shape[1]:
         raise SolveError(f"the {name} has shape {matrix.shape}; expected a square matrix")
+    if not matrix.shape[0]:
+        raise SolveError(f"the {name} has no unknowns")
+    if np.iscomplexobj(matrix):
+        raise SolveError(f"the {name} is complex; expected real numbers")
     if not np.all(np.isfinite(matrix.data)):
         raise SolveError(f"the {name} has NaN or infinite entries")
+    if matrix.nnz > MOST_ENTRIES:
+        raise SolveError(f"the {name} has {matrix.nnz} entries; expected at most {MOST_ENTRIES}, as the solvers count")
 
 
 def _count() -> None:
@@ -83,6 +91,8 @@ class Factorization:
     def __init__(self, matrix: Any, *, definite: bool, name: str = "operator") -> None:
         A = csc_matrix(matrix)
         _check(A, name)
+        # The libraries read the memory as it is.
+        A = A.astype(np.float64, copy=False)
         self.name = name
         self.symmetric = definite
         # What overflows fails a check.
@@ -177,6 +187,10 @@ class Factorization:
         return self._solve(right, not self.symmetric)
 
     def _solve(self, right: Array, transposed: bool) -> Array:
+        shape = np.shape(right)
+        if len(shape) not in (1, 2) or shape[0] != len(self._root):
+            n = len(self._root)
+            raise SolveError(f"a right-hand side has shape {shape}; the {self.name} expects ({n},) or ({n}, columns)")
         result = self._solver.solve(right, transposed)
         if not np.all(np.isfinite(result)):
             raise SolveError(f"a solve with the {self.name} overflowed or met NaN")

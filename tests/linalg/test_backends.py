@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from scipy.sparse import block_diag, csr_matrix, diags, identity
+from scipy.sparse import block_diag, coo_array, csr_matrix, diags, identity
 from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
@@ -65,6 +65,35 @@ def test_eigenpairs_agree(backend):
         expected, columns = smallest_eigenpairs(K, M, 4)
     assert values == pytest.approx(expected, rel=1e-9)
     assert np.abs(vectors - columns).max() <= 1e-7 * np.abs(columns).max()
+
+
+def test_a_right_hand_side_of_another_size_is_refused(backend):
+    """PARDISO would read and write beyond the end of the arrays."""
+    found = Factorization(pencil(8)[0], definite=True, name="plate")
+    for shape in ((3,), (), (54,), (48, 2), (49, 2, 2)):
+        with pytest.raises(SolveError, match=r"the plate expects \(49,\) or \(49, columns\)"):
+            found.solve(np.ones(shape))
+        with pytest.raises(SolveError, match="the plate expects"):
+            found.solve_transposed(np.ones(shape))
+
+
+def test_any_storage_of_the_matrix(backend):
+    """Single precision, whole numbers, 64-bit or unsorted indices, entries in two parts; columns that are a view."""
+    K = pencil(8)[0].tocsr()
+    x = np.random.default_rng(0).standard_normal((49, 4))[:, ::2]
+    wide = csr_matrix(K)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    split = csr_matrix((np.repeat(K.data / 2.0, 2), np.repeat(K.indices, 2), 2 * K.indptr), shape=K.shape)
+    turned = K[:, ::-1].tocsr()[:, ::-1]
+    for other in (wide, split, turned, coo_array(K)):
+        assert Factorization(other, definite=True).solve(K @ x) == pytest.approx(x, rel=1e-9)
+    whole = csr_matrix(np.array([[2, 1], [1, 2]]))
+    for kind in (np.int64, np.int8, np.float32):
+        found = Factorization(whole.astype(kind), definite=True).solve(np.array([3, 3]))
+        assert found == pytest.approx(np.ones(2), rel=1e-12)
+    for wrong, words in ((K.astype(complex), "is complex"), (csr_matrix((0, 0)), "has no unknowns")):
+        with pytest.raises(SolveError, match=words):
+            Factorization(wrong, definite=True)
 
 
 def test_zero_stays_zero_and_nan_is_refused(backend):

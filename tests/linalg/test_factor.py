@@ -193,3 +193,12 @@ def test_the_condition_number():
         for matrix in (A, D @ A @ D):
             found = Factorization(matrix, definite=True).condition
             assert 0.4 * exact < found < 1.1 * exact
+
+
+def test_more_entries_than_the_solvers_count_are_refused(monkeypatch):
+    from femcert.linalg import factor
+
+    monkeypatch.setattr(factor, "MOST_ENTRIES", 5)
+    Factorization(identity(5), definite=True)
+    with pytest.raises(SolveError, match="the operator has 6 entries; expected at most 5"):
+        Factorization(identity(6), definite=True)
