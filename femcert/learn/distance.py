@@ -20,6 +20,10 @@ Index = NDArray[np.int64]
 ON_BOUNDARY = 1e-12
 # A boundary that turns by more than this has a corner; polygons that stand for circles turn less.
 CORNER = np.deg2rad(25.0)
+# A boundary that turns by less is straight, if no node is farther from the edge than this part of the extent.
+STRAIGHT, BESIDE = 1e-9, 1e-14
+# Points times edges that are looked at in one go.
+BLOCK = 200_000
 # Height over length at which a point counts as on the line of a segment, and terms of the series used there.
 FLAT, TERMS = 0.1, 9
 
@@ -37,7 +41,7 @@ class BoundaryDistance:
     The boundary is cut into pieces at its convex corners. There phi grows like r², and its Laplacian is bounded. At a
     re-entrant corner it grows like r and its Laplacian is of size 1/r; solutions are singular there, too.
 
-    The integral over a straight facet has a closed form; how an edge is divided into facets does not matter.
+    The integral over a straight edge has a closed form; how it is divided into facets does not matter.
 
     Parameters
     ----------
@@ -52,6 +56,7 @@ class BoundaryDistance:
         extent = float(np.ptp(mesh.p, axis=1).max())
         self._least, self._length = ON_BOUNDARY * extent, extent / np.pi
         self._scale = 1.0
+        ends = ends if mesh.dim() == 1 else _edges(ends, extent)
         pieces = np.arange(len(facets)) if mesh.dim() == 1 else _pieces(ends, extent)
         self._pieces = [ends[:, :, pieces == i] for i in range(pieces.max() + 1)]
         self._scale = 1.0 / float(self.value(mesh.p).max())
@@ -72,6 +77,13 @@ class BoundaryDistance:
         """Value, gradient and Laplacian, by the product rule."""
         x = np.asarray(x, dtype=float)
         points = x.reshape(len(x), -1)
+        most = max(ends.shape[2] for ends in self._pieces)
+        blocks = np.array_split(points, 1 + points.shape[1] * most // BLOCK, axis=1)
+        jets = zip(*map(self._jet, blocks), strict=True)
+        value, gradient, laplacian = (np.concatenate(parts, axis=-1) for parts in jets)
+        return value.reshape(x.shape[1:]), gradient.reshape(x.shape), laplacian.reshape(x.shape[1:])
+
+    def _jet(self, points: Array) -> tuple[Array, Array, Array]:
         value, gradient = np.full(points.shape[1], self._scale), np.zeros(points.shape)
         laplacian = np.zeros(points.shape[1])
         for ends in self._pieces:
@@ -79,7 +91,7 @@ class BoundaryDistance:
             laplacian = value * bend + 2.0 * (gradient * slope).sum(axis=0) + laplacian * factor
             gradient = value * slope + gradient * factor
             value = value * factor
-        return value.reshape(x.shape[1:]), gradient.reshape(x.shape), laplacian.reshape(x.shape[1:])
+        return value, gradient, laplacian
 
     def _factor(self, points: Array, ends: Array) -> tuple[Array, Array, Array]:
         g, slope, bend, nearest = (self._on_line if len(points) == 1 else self._in_plane)(points, ends)
@@ -148,6 +160,27 @@ def _turns(ends: Array, extent: float) -> tuple[Index, Index, Array]:
     met = np.flatnonzero(np.isfinite(gap))
     before, after = (end - start)[met].T, (end - start)[following[met]].T
     return met, following[met], np.arctan2(cross(before, after), (before * after).sum(axis=0))
+
+
+def _edges(ends: Array, extent: float) -> Array:
+    """Facets that follow each other on a straight line, as one edge."""
+    met, following, turn = _turns(ends, extent)
+    straight, count = np.abs(turn) < STRAIGHT, ends.shape[2]
+    before, after = met[straight], following[straight]
+    links = coo_matrix((np.ones(len(before)), (before, after)), shape=(count, count))
+    edge = connected_components(links, directed=False)[1]
+    first, last = (np.setdiff1d(np.arange(count), gone) for gone in (after, before))
+    edges = int(edge.max()) + 1
+    whole = np.zeros((*ends.shape[:2], edges))
+    whole[:, 0, edge[first]], whole[:, 1, edge[last]] = ends[:, 0, first], ends[:, 1, last]
+    along = whole[:, 1] - whole[:, 0]
+    beside = np.abs(cross(along[:, edge], ends[:, 0] - whole[:, 0, edge]))
+    bent = beside > BESIDE * extent * np.linalg.norm(along, axis=0)[edge]
+    # An edge with nodes beside it, or with several ends, stays divided.
+    wrong = np.bincount(edge, weights=bent) > 0.0
+    for end in (first, last):
+        wrong |= np.bincount(edge[end], minlength=edges) != 1
+    return np.concatenate([whole[:, :, ~wrong], ends[:, :, wrong[edge]]], axis=2)
 
 
 def _pieces(ends: Array, extent: float) -> Index:

@@ -61,6 +61,27 @@ def test_how_an_edge_is_divided_does_not_matter():
         assert one == pytest.approx(other, rel=1e-9)
 
 
+def test_straight_boundaries_are_a_few_edges_and_round_ones_stay_as_they_are():
+    for name, edges in (("square", 4), ("l_shape", 6), ("fault", 6), ("disc", 120), ("plate_with_holes", 4 + 132)):
+        mesh = mesh_of(name)
+        phi = BoundaryDistance(mesh, mesh.boundary_facets())
+        assert sum(ends.shape[2] for ends in phi._pieces) == edges
+    # A part of the boundary with a gap in it is two edges on one line.
+    mesh = MeshTri().refined(3)
+    two = mesh.facets_satisfying(lambda x: (x[1] == 0.0) & ((x[0] < 0.3) | (x[0] > 0.7)))
+    phi = BoundaryDistance(mesh, two)
+    assert sum(ends.shape[2] for ends in phi._pieces) == 2
+    assert phi.value(np.array([[0.5], [0.0]])) > 0.0
+
+
+def test_many_points_are_looked_at_in_blocks():
+    mesh = mesh_of("disc")
+    phi, x = BoundaryDistance(mesh, mesh.boundary_facets()), np.random.default_rng(0).uniform(-0.6, 0.6, (2, 70, 60))
+    one = phi.jet(x[:, 40, 30:33])
+    for few, all_of_them in zip(one, phi.jet(x), strict=True):
+        assert few == pytest.approx(all_of_them[..., 40, 30:33], rel=1e-12)
+
+
 def test_the_laplacian_is_bounded_at_convex_corners_and_like_1_over_r_at_the_re_entrant_one():
     mesh = mesh_of("l_shape")
     phi = BoundaryDistance(mesh, mesh.boundary_facets())
