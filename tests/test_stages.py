@@ -69,8 +69,8 @@ def test_main_stages_are_said_at_info_and_all_at_debug(caplog):
     said = [(record.levelname, record.getMessage().partition(":")[0]) for record in caplog.records]
     assert said == [
         ("DEBUG", "main (3 parts) ..."),
-        ("DEBUG", "  factorization (matrix, 3 unknowns) ..."),
-        ("DEBUG", "  factorization (matrix, 3 unknowns)"),
+        ("DEBUG", "  factorization (matrix, 3 unknowns, superlu) ..."),
+        ("DEBUG", "  factorization (matrix, 3 unknowns, superlu)"),
         ("INFO", "main (3 parts)"),
     ]
 

@@ -3,7 +3,7 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
-from .backends import installed_backends, use_backend
+from .backends import installed_backends, package_of, use_backend
 from .eigen import (
     dense_eigenpairs,
     dense_largest_eigenpair,
@@ -27,6 +27,7 @@ __all__ = [
     "inverse_eigenpair",
     "is_definite",
     "largest_eigenvalue",
+    "package_of",
     "separated_eigenpairs",
     "smallest_eigenpairs",
     "solve_mass",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ LEAST_UNKNOWNS = 50_000
 FACTOR_BYTES = {"superlu": 16.0, "pardiso": 8.0, "cholmod": 10.0}
 # So much of the memory that is free may be spent on factors.
 SHARE_OF_MEMORY = 0.7
+# Where a container finds the limits that it has.
+CONTAINER = Path("/sys/fs/cgroup")
 # Relative energy error to which multigrid solves.
 TOLERANCE = 1e-13
 
@@ -59,6 +62,12 @@ def is_installed(name: str) -> bool:
 def installed_backends() -> dict[str, str]:
     """The backends that can be used here, with the version of the package behind each."""
     return {name: version(package) for name, (package, _) in PACKAGES.items() if is_installed(name)}
+
+
+def package_of(name: str) -> dict[str, str]:
+    """The package behind a backend and its version, ``{"pypardiso": "0.4.7"}``."""
+    package = PACKAGES[name][0]
+    return {package: version(package)}
 
 
 @contextmanager
@@ -114,10 +123,20 @@ def factor_bytes(matrix: Any, name: str) -> float:
 
 
 def free_bytes() -> float:
-    """Memory that can still be had; infinite where the system does not say."""
+    """Memory that can still be had, of the machine and of the container; infinite where the system does not say."""
     try:
         with open("/proc/meminfo") as lines:
             available = next(line for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return np.inf
-    return 1024.0 * float(available.split()[1])
+    return min(1024.0 * float(available.split()[1]), _free_in_container(CONTAINER))
+
+
+def _free_in_container(folder: Path) -> float:
+    """What a control group leaves, version 2; infinite where none has a limit."""
+    try:
+        most, now = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
+        return max(float(most) - float(now), 0.0)
+    except (OSError, ValueError):
+        # No file, or the word max.
+        return np.inf

@@ -10,7 +10,7 @@ from scipy.sparse import csc_matrix, diags
 
 from ..errors import SolveError, UncertifiedError
 from ..stages import stage
-from .backends import choose
+from .backends import Choice, choose
 from .cholmod import Cholmod
 from .multigrid import Multigrid
 from .pardiso import Pardiso
@@ -101,8 +101,10 @@ class Factorization:
             size = float(abs(A).sum(axis=0).max()) or 1.0
             if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
-            with stage("factorization", f"{name}, {A.shape[0]:,} unknowns"):
-                self.backend, self._solver = _solver(A, definite, name)
+            choice = choose(A) if definite else Choice("superlu")
+            with stage("factorization", f"{name}, {A.shape[0]:,} unknowns, {choice.name}"):
+                self._solver = _solver(A, choice, definite, name)
+            self.backend = choice.name
             _count()
             self._probe(A, b, size)
 
@@ -197,14 +199,11 @@ class Factorization:
         return np.asarray(result)
 
 
-def _solver(A: Any, definite: bool, name: str) -> tuple[str, Any]:
-    if not definite:
-        return "superlu", SuperLU(A, symmetric=False, name=name)
-    choice = choose(A)
+def _solver(A: Any, choice: Choice, definite: bool, name: str) -> Any:
     if choice.name == "pardiso":
-        return choice.name, Pardiso(A, name=name)
+        return Pardiso(A, name=name)
     if choice.name == "cholmod":
-        return choice.name, Cholmod(A, name=name)
+        return Cholmod(A, name=name)
     if choice.name == "multigrid":
-        return choice.name, Multigrid(A, name=name, tolerance=choice.tolerance)
-    return choice.name, SuperLU(A, symmetric=True, name=name)
+        return Multigrid(A, name=name, tolerance=choice.tolerance)
+    return SuperLU(A, symmetric=definite, name=name)

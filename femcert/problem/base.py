@@ -148,6 +148,12 @@ class Problem(ABC):
         return ROUNDING
 
     @property
+    def backend(self) -> str | None:
+        """What solves the state equation (see `femcert.linalg.use_backend`); None if nothing was solved yet."""
+        factor = vars(self).get("factor")
+        return None if factor is None else factor.backend
+
+    @property
     def free(self) -> NDArray[np.int64]:
         """Dofs that no Dirichlet condition prescribes."""
         return self.boundary.free

@@ -84,6 +84,11 @@ class NonlinearProblem(Problem):
         self.definite = definite
         self._latest: Linearization | None = None
 
+    @property
+    def backend(self) -> str | None:
+        """What solves the linearized equation; None if nothing was solved yet."""
+        return None if self._latest is None else self._latest.factor.backend
+
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""
         return -self._equation(self.check_state(state), self.check_parameter(parameter))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
+from ..linalg import package_of
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
@@ -94,6 +95,7 @@ def no_harm(
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
         return _kept(case, reason, baseline=None, **record)
+    record["versions"] |= {} if problem.backend is None else package_of(problem.backend)
     chance = rule.failure_probability
     try:
         candidate, other, comparison = _judged(case, learned, rule, base, limit)

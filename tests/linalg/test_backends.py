@@ -10,6 +10,7 @@ from scipy.sparse import block_diag, coo_array, csr_matrix, diags, identity
 from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
+import femcert as fc
 from femcert.errors import InputError, SolveError
 from femcert.linalg import (
     Factorization,
@@ -235,6 +236,29 @@ def test_the_estimate_of_memory_is_near_what_superlu_takes():
     took = 12.0 * found._solver._lu.nnz
     assert took < backends.factor_bytes(K, "superlu") < 5.0 * took
     assert backends.free_bytes() > 0.0
+
+
+def test_the_memory_of_a_container_counts(tmp_path):
+    free = backends._free_in_container
+    assert free(tmp_path) == np.inf
+    (tmp_path / "memory.current").write_text("3000\n")
+    for limit, left in (("max", np.inf), ("10000", 7000.0), ("2000", 0.0)):
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        assert free(tmp_path) == left
+
+
+def test_a_selection_says_what_solved(backend):
+    line = np.linspace(0.0, 1.0, 9)
+    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
+    sensors = fc.AverageSensors(basis, [(0.3, 0.3), (0.6, 0.4), (0.5, 0.7)], radius=0.1)
+    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    assert problem.backend is None
+    data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.01)
+    learned = fc.Candidate.from_coefficients(problem, [1.0, 0.4])
+    selection = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.ExactRadius())
+    assert problem.backend == backend
+    package = backends.PACKAGES[backend][0]
+    assert selection.versions[package] == installed_backends()[backend]
 
 
 def test_a_named_backend_holds_within_its_block(monkeypatch):
