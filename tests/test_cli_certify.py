@@ -79,6 +79,9 @@ def test_the_example_runs_as_it_is(example, tmp_path, monkeypatch, capsys):
     assert "certificates" in page  # among the timings
     for name in ("case.toml", "mesh.msh", "data.csv", "candidate.vtu"):
         assert f"{name}, SHA-256 {hashlib.sha256((example / name).read_bytes()).hexdigest()}" in page
+    noise = "Gaussian noise with the given deviations stays below it with probability 0.95"
+    assert noise in page
+    assert f"noise level {selection.baseline.noise_level:.4g}" in page
     fields = meshio.read(out / "fields.vtu")
     assert len(fields.points) == 861
     with (out / "summary.csv").open(newline="", encoding="utf-8") as stream:
@@ -87,6 +90,7 @@ def test_the_example_runs_as_it_is(example, tmp_path, monkeypatch, capsys):
     assert radius == {"baseline": selection.baseline.radius.value, "learned": selection.learned.radius.value}
     assert {row["selected"] for row in rows if row["candidate"] == "learned"} == {"yes"}
     assert {row["quantity"] for row in rows} >= {"data", "pde", "bc", "optimality", "admissibility", "noise level"}
+    assert {row["source"] for row in rows if row["quantity"] == "noise level"} == {noise}
 
 
 def test_quiet_prints_nothing(case, tmp_path, capfd):
@@ -285,6 +289,7 @@ MISTAKES = {
     "deviations twice": (sub(DATA_KEY, DATA_KEY + "\ndeviation = 0.1"), "data.deviation is given, and a column"),
     "unknown column": (sub(DATA_KEY, DATA_KEY + '\ncolumns.value = "valu"'), "data.file: .* did you mean 'value'"),
     "data file missing": (sub('"data.csv"', '"dat.csv"'), "data.file: .*dat.csv cannot be read: No such file"),
+    "data file of no name": (sub('"data.csv"', '"da\\u0000ta.csv"'), "data.file: .* cannot be read: embedded null"),
     "data that are no numbers": (in_file("data.csv", "0.15,0.15,", "0.15,0.15,n/a,"), "data.csv, line 2,"),
     "data with NaN": (in_file("data.csv", "0.15,0.15,", "nan,0.15,"), "entries; the header has|expected a finite"),
     "data with text": (in_file("data.csv", "\n0.15,0.15", "\na,0.15"), "line 2: x is 'a'; expected a finite number"),
@@ -297,6 +302,20 @@ MISTAKES = {
     "data with half a place": (in_file("data.csv", "x,y,", "x,why,"), "data.file has the coordinate x, not the"),
     "deviation of zero": (in_file("data.csv", ",0.000", ",-0.000"), "data.file has the deviation"),
     "sensor outside": (in_file("data.csv", "\n0.15,0.15", "\n5.0,0.15"), "sensors: sensor 0 at .* outside the mesh"),
+    "more sensors than fit into memory": (
+        both(
+            sub('kind = "averages"', 'kind = "boundary"\ncount = 10000000000000'),
+            both(sub("radius = 0.06", ""), in_file("data.csv", "x,y,", "why,who,")),
+        ),
+        "data: there are 28 values; the sensors of the case give 10000000000000",
+    ),
+    "more rays than fit into memory": (
+        both(
+            sub('kind = "averages"', 'kind = "rays"\nangles = 1000000000\nbins = 10000'),
+            both(sub("radius = 0.06", ""), in_file("data.csv", "x,y,", "why,who,")),
+        ),
+        "data: there are 28 values; the sensors of the case give 10000000000000",
+    ),
     "mesh file missing": (sub('"mesh.msh"', '"mush.msh"'), "mesh.file: .*mush.msh.*no such file"),
     "mesh name beyond all names": (sub('"mesh.msh"', f'"{"m" * 5000}"'), "mesh.file: File name too long"),
     "mesh file damaged": (cut("mesh.msh"), "mesh.file: "),
@@ -409,6 +428,35 @@ def test_a_directory_in_the_way(case, tmp_path, capsys):
     assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
     assert "it is a directory" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["fields.vtu"]
+
+
+@pytest.mark.parametrize("name", ["fields.vtu", "report.html"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_an_input_is_no_place_for_an_output(case, monkeypatch, capsys, name, linked):
+    folder = case.parent
+    former = case if name == "report.html" else folder / "candidate.vtu"
+    former.rename(folder / name)
+    if linked:
+        former.symlink_to(name)
+    elif former != case:
+        change(case, '"candidate.vtu"', f'"{name}"')
+    kept = (folder / name).read_bytes()
+    monkeypatch.chdir(folder)
+    given = case.name if linked or former != case else name
+    assert main(["certify", given, "--out", "."]) == 2
+    message = capsys.readouterr().err
+    assert f"cannot write {name}: it is an input of this run; choose another directory" in message
+    assert message.count("\n") == 1
+    assert (folder / name).read_bytes() == kept
+    assert len(list(folder.iterdir())) == 4 + linked
+
+
+def test_more_memory_than_there_is(case, tmp_path, capsys):
+    change(case, 'kind = "residual" ', 'kind = "stochastic"\npoints = 10000000000000')
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("femcert certify: not enough memory: Unable to allocate")
+    assert message.count("\n") == 1
 
 
 def test_no_space_left(case, tmp_path, monkeypatch, capsys):

@@ -45,6 +45,14 @@ def test_help(capsys):
     assert all(word in text for word in ("CASE.toml", "--levels", "--adaptive", "--out", "--quiet"))
 
 
+def test_the_case_is_no_place_for_an_output(small, capsys):
+    case = small.rename(small.with_name("report.html"))
+    kept = case.read_text()
+    assert main(["refine", str(case), "--out", str(case.parent)]) == 2
+    assert "report.html: it is an input of this run" in capsys.readouterr().err
+    assert case.read_text() == kept
+
+
 def test_refine_writes_its_three_files(small, tmp_path, capsys):
     out = tmp_path / "new" / "out"
     assert main(["refine", str(small), "--out", str(out)]) == 0

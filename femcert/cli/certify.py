@@ -14,6 +14,7 @@ from .shared import SUCCESS, directory, progress
 
 if TYPE_CHECKING:
     from ..selection import Selection
+    from ..study.case.certify import CertifyCase
 
 # The stages that a progress bar counts: reading, both candidates with their certificates, files.
 STAGES = 10
@@ -57,7 +58,7 @@ def _example(options: argparse.Namespace) -> int:
 def _certify(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from ..report.files import check_free, draft_directory, publish
+    from ..report.files import check_apart, check_free, draft_directory, publish
     from ..study.case import read_certify_case
     from ..study.case.certify import all_files
     from ..study.keys import at_key
@@ -71,12 +72,13 @@ def _certify(options: argparse.Namespace) -> int:
         # What overflows fails a check, and that says more than a warning of NumPy.
         with collected(began) as timings, np.errstate(over="ignore", invalid="ignore"):
             case = read_certify_case(options.case)
-            origin = _origin({"case file": options.case, **case.inputs})
+            origin = _origin(case, options.case)
+            check_apart(options.out, all_files(), [options.case, *case.inputs.values()])
             with draft_directory(options.out) as draft:
                 # First: a place that cannot be written to should not cost a run.
                 check_free(options.out, all_files())
                 selection = at_key(f"case file '{options.case}'", case.select)
-                _write(selection, draft, case.files, timings.seconds, origin)
+                _write(selection, draft, case, timings.seconds, origin)
                 publish(draft, options.out, owned=all_files(), last=case.files[-1])
     if not options.quiet:
         print(selection)
@@ -84,28 +86,28 @@ def _certify(options: argparse.Namespace) -> int:
     return SUCCESS
 
 
-def _origin(inputs: dict[str, Path]) -> dict[str, str]:
-    """When, and from which files."""
+def _origin(case: CertifyCase, case_file: Path) -> dict[str, str]:
+    """When, from which files, and where the noise level comes from."""
     moment = datetime.now(timezone.utc)
     found = {"made at": f"{moment:%Y-%m-%d %H:%M} UTC"}
-    for key, path in inputs.items():
+    for key, path in {"case file": case_file, **case.inputs}.items():
         found[key] = f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
-    return found
+    return {**found, f"noise level {case.data.noise_level:.4g}": case.noise}
 
 
 def _write(
-    selection: Selection, folder: Path, files: tuple[str, ...], timings: dict[str, float], origin: dict[str, str]
+    selection: Selection, folder: Path, case: CertifyCase, timings: dict[str, float], origin: dict[str, str]
 ) -> None:
     """The files of a decision; the page comes last, so that it knows how long the others took."""
     from ..report import write_report
     from ..report.field_files import write_fields
     from ..report.summary import write_summary
 
-    for name in files:
+    for name in case.files:
         if name == "selection.json":
             selection.save(folder / name)
         elif name == "summary.csv":
-            write_summary(selection, folder / name)
+            write_summary(selection, folder / name, noise=case.noise)
         elif name == "report.html":
             with stage("report"):
                 write_report(selection, folder / name, timings=dict(timings), origin=origin)

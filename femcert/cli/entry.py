@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(name, _one_line(error), BAD_INPUT)
     except FemcertError as error:
         return _end(name, f"{type(error).__name__}: {_one_line(error)}", FAILED_CHECK)
+    except MemoryError as error:
+        return _end(name, f"not enough memory{f': {_one_line(error)}' if str(error) else ''}", BAD_INPUT)
     except _Terminated:
         return _end(name, "terminated", TERMINATED)
     except KeyboardInterrupt:

@@ -32,12 +32,14 @@ def add(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from ..report import plot_study, write_report
-    from ..report.files import check_free, draft_directory, publish
+    from ..report.files import check_apart, check_free, draft_directory, publish
     from ..study import Level, refinement_study
     from ..study.case import read_case
 
     files = ("study.csv", "study.png", "report.html")
     case = read_case(options.case)
+    # No mesh has a name like these.
+    check_apart(options.out, files, [options.case])
     settings = {"levels": 5, **case.study}
     if options.levels is not None:
         settings["levels"] = options.levels

@@ -74,6 +74,22 @@ def check_free(target: Path, names: Iterable[str]) -> None:
             raise InputError(f"cannot write {path}: it is a directory; move it away")
 
 
+def check_apart(target: Path, names: Iterable[str], inputs: Iterable[Path]) -> None:
+    """Make sure that none of these names below `target` is an input, which the output would replace.
+
+    Raises
+    ------
+    InputError
+        One is, by its own path or through a link.
+    """
+    given = [path for path in inputs for path in (path, path.resolve()) if os.path.lexists(path)]
+    for name in names:
+        path = target / name
+        for one in given:
+            if os.path.lexists(path) and os.path.samestat(path.lstat(), one.lstat()):
+                raise InputError(f"cannot write {path}: it is an input of this run; choose another directory")
+
+
 def publish(draft: Path, target: Path, *, owned: Iterable[str], last: str) -> None:
     """Rename all files of `draft` into `target`, the file `last` at the end.
 

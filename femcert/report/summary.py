@@ -14,20 +14,26 @@ from .tables import write_csv
 COLUMNS = ("candidate", "name", "selected", "quantity", "value", "side", "source")
 
 
-def write_summary(selection: Selection, path: str | Path) -> None:
-    """CSV with a row for each number of both certificates; a certificate that could not be made has no rows."""
+def write_summary(selection: Selection, path: str | Path, *, noise: str = "of the data") -> None:
+    """CSV with a row for each number of both certificates; a certificate that could not be made has no rows.
+
+    Parameters
+    ----------
+    noise
+        Where the noise level comes from.
+    """
     rows = []
     for role, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
         if certificate is not None:
             selected = "yes" if selection.accepted == (role == "learned") else "no"
             head = {"candidate": role, "name": certificate.name, "selected": selected}
-            rows += [{**head, "quantity": name, **bound.to_dict()} for name, bound in _numbers(certificate)]
+            rows += [{**head, "quantity": name, **bound.to_dict()} for name, bound in _numbers(certificate, noise)]
     write_atomically(Path(path), lambda draft: write_csv(draft, COLUMNS, rows))
 
 
-def _numbers(certificate: Certificate) -> Iterator[tuple[str, Bound]]:
+def _numbers(certificate: Certificate, noise: str) -> Iterator[tuple[str, Bound]]:
     yield "radius", certificate.radius
     yield from certificate.residuals.items()
-    yield "noise level", Bound(certificate.noise_level, "upper", "given with the data")
+    yield "noise level", Bound(certificate.noise_level, "upper", noise)
     if certificate.stability is not None:
         yield "stability constant", certificate.stability.constant

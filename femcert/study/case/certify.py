@@ -14,11 +14,11 @@ from ...errors import InputError
 from ...problem import Candidate, Data, Problem
 from ...selection import Selection, no_harm
 from ...stages import stage
-from .data import Measurements, build_data, read_measurements
+from .data import Measurements, build_data, noise_words, read_measurements
 from .decision import build_baseline, build_rule, read_candidate
 from .equation import build_problem, read_mesh, state_basis
 from .file import read_file
-from .sensors import build_sensors
+from .sensors import build_sensors, known_count
 from .spaces import build_space
 from .structure import check_structure, definitions
 
@@ -44,6 +44,8 @@ class CertifyCase:
         Which files to write.
     inputs
         The files that it was read from, by their keys.
+    noise
+        Where the noise level comes from, in words.
     """
 
     problem: Problem
@@ -54,6 +56,7 @@ class CertifyCase:
     tolerance: float
     files: tuple[str, ...]
     inputs: dict[str, Path]
+    noise: str
 
     def select(self) -> Selection:
         """The decision."""
@@ -98,6 +101,7 @@ def _built(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             for section, key in (("mesh", "file"), ("class", "mesh"), ("data", "file"), ("candidate", "file"))
             if key in record[section]
         },
+        noise=noise_words(record["data"]),
     )
 
 
@@ -111,14 +115,20 @@ def _problem_and_data(record: Mapping[str, Any], folder: Path) -> tuple[Problem,
         measured = read_measurements(record["data"], mesh.dim(), folder)
         data = build_data(record["data"], measured)
         section = _with_times(record["problem"], measured)
+        if (known := known_count(record["sensors"])) is not None:
+            # Before they are built: a slip of the keyboard may ask for more than fits into memory.
+            _check_count(data, known * len(section.get("times", [1])))
         basis = state_basis(mesh, section.get("degree", 1))
         space = build_space(record["class"], basis, folder)
         sensors = build_sensors(record["sensors"], basis, measured)
         problem = build_problem(section, record.get("boundary", {}), basis, space, sensors)
-    if data.values.size != problem.observation_count:
-        expected = f"the sensors of the case give {problem.observation_count}"
-        raise InputError(f"data: there are {data.values.size} values; {expected}")
+    _check_count(data, problem.observation_count)
     return problem, data
+
+
+def _check_count(data: Data, expected: int) -> None:
+    if data.values.size != expected:
+        raise InputError(f"data: there are {data.values.size} values; the sensors of the case give {expected}")
 
 
 def _with_times(section: Mapping[str, Any], measured: Measurements) -> dict[str, Any]:

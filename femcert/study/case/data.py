@@ -149,6 +149,14 @@ def build_data(section: Mapping[str, Any], measured: Measurements) -> Data:
     return at_key("data", lambda: Data(measured.values, level, covariance), section)
 
 
+def noise_words(section: Mapping[str, Any]) -> str:
+    """Where the noise level comes from."""
+    if "confidence" not in section:
+        return "given in the case"
+    spread = "covariance" if "covariance" in section else "deviations"
+    return f"Gaussian noise with the given {spread} stays below it with probability {section['confidence']:g}"
+
+
 def _noise_level(section: Mapping[str, Any], covariance: Any, measured: Measurements) -> float:
     """The level that is given; or the one that Gaussian noise of the covariance stays below with ``confidence``."""
     if ("noise_level" in section) == ("confidence" in section):

@@ -33,6 +33,16 @@ def build_sensors(section: Mapping[str, Any], basis: Basis, measured: Measuremen
     return at_key("sensors", lambda: made(basis, places, **options), [where, *options])
 
 
+def known_count(section: Mapping[str, Any]) -> int | None:
+    """How many values the sensors give, where the section says it alone; at one time."""
+    if section["kind"] == "boundary":
+        return int(section["count"])
+    if section["kind"] != "rays":
+        return None
+    angles = section["angles"]
+    return int(section["bins"]) * (angles if isinstance(angles, int) else len(angles))
+
+
 def _places(given: Any, measured: Any, name: str) -> Any:
     columns = "columns x, y" if name == "points" else "a column region"
     if (given is None) == (measured is None):

@@ -56,6 +56,9 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is no CSV file in UTF-8: {error}") from None
+    except ValueError as error:
+        # Of a name that no file can have.
+        raise InputError(f"{str(path)!r} cannot be read: {error}") from None
     lines = [(line, row) for line, row in lines if any(row) and not row[0].startswith("#")]
     if len(lines) < 2:
         raise InputError(f"{path} has {len(lines)} lines; expected a header and at least one row")
@@ -67,9 +70,9 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """What is between the entries of the header: commas, else semicolons or tabs."""
+    """What is between the entries of the header: commas, semicolons or tabs, whichever it has most."""
     header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    return next((mark for mark in ",;\t" if mark in header), ",")
+    return max(",;\t", key=header.count)
 
 
 def _numbers(path: Path, heading: str, entries: list[tuple[int, str]]) -> Any:
