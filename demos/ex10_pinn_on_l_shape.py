@@ -14,7 +14,7 @@ is the temperature that the equation gives.
 
 `tests/benchmarks/pinn_seeds.py` repeats both cases for the seeds 0 to 19 of truth, noise and network; its table is
 `demos/pinn_seeds.csv`. No true error is above its radius. From few noisy sensors the PINN is accepted 20 times and
-really better 19 times: a smaller radius is no proof of a smaller error, and with seed 14 (an error of 0.84 instead of
+really better 19 times: a smaller radius is no proof of a smaller error, and with seed 14 (an error of 0.85 instead of
 0.64, with radii of 1.9 and 2.4) it was not. From many good sensors it is rejected and really worse 20 times of 20.
 
 Run: ``python demos/ex10_pinn_on_l_shape.py [DIRECTORY]`` writes the picture ``pinn_on_l_shape.png``.
