@@ -66,11 +66,12 @@ def bernstein(samples: Any, envelope: float, zeta: float) -> Any:
     """
     x, B, zeta = _checked(samples, envelope, zeta)
     M = x.shape[-1]
-    if M == 1:
+    if M == 1 or B == 0.0:
         return _plain(np.full(x.shape[:-1], B))
-    L = np.log(2.0 / zeta)
+    # In parts of B, so that squares of samples in tiny units are not lost.
+    x, L = x / B, np.log(2.0 / zeta)
     spread = np.sqrt(2.0 * x.var(axis=-1, ddof=1) * L / M)
-    return _plain(np.minimum(x.mean(axis=-1) + spread + 7.0 * B * L / (3.0 * (M - 1)), B))
+    return _plain(B * np.minimum(x.mean(axis=-1) + spread + 7.0 * L / (3.0 * (M - 1)), 1.0))
 
 
 def betting(samples: Any, envelope: float, zeta: float) -> Any:

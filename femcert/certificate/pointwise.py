@@ -31,13 +31,33 @@ class PointwiseResidual:
     c u - q_h``.
     """
 
-    def __init__(self, problem: Problem, functions: Functions, values: Callable[[Array, Cells], Array], moved: Array):
+    def __init__(self, problem: Problem, candidate: Candidate, values: Callable[[Array, Cells], Array], moved: Array):
+        assert candidate.functions is not None
         self._problem, self._values, self._moved = problem, values, moved
-        self._given = functions.envelope
+        self._parameter, self._given = candidate.parameter, candidate.functions.envelope
 
     def __call__(self, x: Array, cells: Cells) -> Array:
         """Values at points ``(dimension, points)`` in the given cells."""
         return self._values(x, cells)
+
+    def check_repeated(self, x: Array, cells: Cells, values: Array, rng: np.random.Generator, name: str) -> None:
+        """Refuse values at points that are others in another batch: permuted, and joined with the elements' midpoints.
+
+        Up to rounding of the terms that cancel in the residual, in single precision.
+        """
+        mesh, order = self._problem.basis.mesh, rng.permutation(len(values))
+        joined = np.hstack([x[:, order], mesh.p[:, mesh.t].mean(axis=1)])
+        again = self._values(joined, np.concatenate([cells[order], np.arange(mesh.nelements)]))[: len(values)]
+        size = np.abs(values).max() + self._largest_load(x, cells)
+        if not np.abs(again - values[order]).max() <= REPEATED * size:
+            raise UncertifiedError(f"the residual of {name!r} at a point depends on the other points of its batch")
+
+    def _largest_load(self, x: Array, cells: Cells) -> float:
+        """Largest value at points of what the candidate's terms cancel with: the source."""
+        if isinstance(self._problem, EllipticCoefficient):
+            f = at_points(self._problem._source.value, self._problem.basis.mesh, x, cells, "source")
+            return float(np.abs(f).max())
+        return float(np.abs(self._parameter).max())
 
     @property
     def even_envelope(self) -> bool:
@@ -82,7 +102,7 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
             f"the residual of {candidate.name!r} belongs to its parameter as a function, not to the interpolant that "
             "is handed out; expected a state with gradient and laplacian"
         )
-    return None if values is None else PointwiseResidual(problem, functions, values, moved)
+    return None if values is None else PointwiseResidual(problem, candidate, values, moved)
 
 
 def values_at(function: Any, x: Array, name: str, *, vector: bool = False) -> Array:

@@ -14,7 +14,7 @@ from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import REPEATED, check_frozen
-from ..problem.checks import Array, count
+from ..problem.checks import Array, binary_scale, count
 from ..problem.data import Data
 from ..problem.locate import interpolation_matrix
 from ..residual import Residuals
@@ -112,7 +112,8 @@ class StochasticRadius(WeightedRule):
         ------
         UncertifiedError
             The candidate changed while it was sampled, or its functions are not those it was made of, or offer
-            derivatives that are not theirs; its training saw one of the points; a sample is above its envelope.
+            derivatives that are not theirs, or answer by the batch that a point is in; its training saw one of the
+            points; a sample is above its envelope.
         """
         if self.seed is None:
             return self.resolved(problem, data).certify(problem, data, candidate)
@@ -135,7 +136,10 @@ class StochasticRadius(WeightedRule):
             raise InputError("seed is None; expected a rule that was resolved, as certify and no_harm do")
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
-        plan = self._plan(problem, candidate, values, exact)
+        bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
+        # In units in which the squares are not lost.
+        scale = binary_scale(bounds)
+        plan = self._plan(problem, candidate, bounds / scale, exact)
         rng = np.random.default_rng([self.seed, int(_fingerprint(problem, candidate)[0], 16)])
         points, cells, columns = plan.draw(mesh, self.points, rng)
         if candidate.training_points is not None:
@@ -144,7 +148,9 @@ class StochasticRadius(WeightedRule):
             sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
         else:
             sampled = exact(points, cells)
-        squares = plan.weight[cells, columns] * sampled**2
+            exact.check_repeated(points, cells, sampled, np.random.default_rng(self.seed), candidate.name)
+        with np.errstate(over="ignore"):
+            squares = plan.weight[cells, columns] * (sampled / scale) ** 2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
@@ -154,17 +160,16 @@ class StochasticRadius(WeightedRule):
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
         source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}"
-        return Bound(float(np.sqrt(top)), "upper", source)
+        return Bound(scale * float(np.sqrt(top)), "upper", source)
 
-    def _plan(self, problem: Problem, candidate: Candidate, values: Array, exact: PointwiseResidual | None) -> Plan:
+    def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
         mesh = problem.basis.mesh
-        bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
         if self.sampling == "uniform":
             return Plan.uniform(mesh, bounds)
         indicators = None
         if exact is not None and exact.even_envelope:
             field = _field(problem, candidate)[:, 0]
-            squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
+            squares = np.asarray(problem.basis.interpolate(field / binary_scale(field))) ** 2 * problem.basis.dx
             indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
         return Plan.importance(mesh, bounds, indicators)
 

@@ -75,3 +75,14 @@ def freeze_sparse(matrix: Any) -> Any:
     for part in ("data", "indices", "indptr"):
         setattr(result, part, frozen(getattr(result, part)))
     return result
+
+
+def binary_scale(values: Any) -> float:
+    """A power of two near the largest absolute value, 1 if that is zero: what is divided by it can be squared.
+
+    But for numbers that left the range of floats, results are the same to the last bit.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return 1.0
+    return float(np.ldexp(1.0, max(int(np.frexp(largest)[1]) - 1, -1074)))

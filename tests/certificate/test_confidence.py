@@ -147,3 +147,12 @@ def test_nothing_to_bound():
 def test_bad_input(bound, samples, envelope, zeta, match):
     with pytest.raises(fc.InputError, match=match):
         bound(samples, envelope, zeta)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e-85, 1.0, 1e150, 1e290])
+def test_coverage_in_any_unit(unit):
+    samples = (np.random.default_rng(7).random((4000, 50)) < 0.3).astype(float)
+    for name, bound in BOUNDS.items():
+        tops = bound(unit * samples, unit, ZETA)
+        assert np.mean(tops >= 0.3 * unit) >= 1.0 - ZETA, name
+        np.testing.assert_allclose(tops, unit * bound(samples, 1.0, ZETA), rtol=1e-12, err_msg=name)

@@ -139,3 +139,41 @@ def test_functions_that_write_to_their_points_change_nothing():
     plain = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=50.0)
     assert certified(problem, candidate).radius == certified(problem, plain).radius
     assert np.array_equal(problem.basis.doflocs, nodes)
+
+
+def test_answers_that_depend_on_the_batch_are_refused():
+    """Good at the batch of sampled points, or in units of the batch, and bad elsewhere."""
+    problem = square(3)
+
+    class Counting(Sine):
+        def laplacian(self, x):
+            return -load(x) if x.shape[-1] == 2000 else super().laplacian(x)
+
+    class Normalising(Sine):
+        def laplacian(self, x):
+            return super().laplacian(x) * (1.0 if x.shape[-1] < 200 else 0.1 / np.std(x[0]))
+
+    class Ordered(Sine):
+        def laplacian(self, x):
+            return super().laplacian(x) * np.linspace(0.9, 1.0, x.shape[-1])
+
+    for state in (Counting(0.5), Normalising(0.5), Ordered(0.5)):
+        candidate = fc.Candidate.from_functions(problem, state=state, parameter=load, envelope=1e2)
+        with pytest.raises(fc.UncertifiedError, match="depends on the other points of its batch"):
+            certified(problem, candidate, points=2000)
+
+
+def test_single_precision_in_another_batch_is_rounding():
+    problem = square(3)
+    weights = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+
+    class Single(Sine):
+        def laplacian(self, x):
+            """Through products of matrices, whose rounding depends on the size of the batch."""
+            right = super().laplacian(x).astype(np.float32)
+            noise = np.tanh(weights @ np.tanh(weights[:, : len(x)] @ x.astype(np.float32))).mean(axis=0)
+            return right * (np.float32(1.0) + np.float32(1e-6) * noise)
+
+    candidate = fc.Candidate.from_functions(problem, state=Single(1.0001), parameter=load, envelope=1e2)
+    for points in (1, 77, 1000):
+        assert certified(problem, candidate, points=points).residuals.pde.value > 0.0

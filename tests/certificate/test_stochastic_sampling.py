@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from function_helpers import PI, Sine, load, square
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -18,7 +19,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, check_unseen, element_envelopes, uniform_points
-from femcert.residual.strong import strong_field
+from femcert.residual.strong import strong_field, strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
 
@@ -317,3 +318,39 @@ def test_training_points_survive_the_move_into_the_class_and_the_selector():
 def test_bad_training_points(points):
     with pytest.raises(fc.InputError, match="training_points"):
         fc.Candidate([0.0], [0.0], training_points=points)
+
+
+@pytest.mark.parametrize("unit", [1e-165, 1e-85, 1e150])
+@pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
+@pytest.mark.parametrize("sampling", ["uniform", "importance"])
+def test_any_unit_gives_the_same_number(unit, bound, sampling):
+    """Squares of 1e-165 are zero: nothing that is called an upper value is below the truth for that."""
+    problem = square(2)
+    rule = fc.StochasticRadius(points=200, bound=bound, sampling=sampling)
+    free = np.zeros(problem.basis.N)
+    free[problem.free] = np.random.default_rng(1).normal(size=len(problem.free))
+    tops = {}
+    for s in (1.0, unit):
+        candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
+        field = np.zeros(problem.basis.N)
+        field[problem.free] = strong_field(problem, candidate.state, candidate.parameter) / s
+        top = rule.physics(problem, candidate, None)
+        assert top.side == "upper"
+        # The unit square has the measure 1.
+        assert top.value / s >= np.sqrt(field @ (mass.assemble(problem.basis) @ field))
+        tops[s] = (top.value / s, strong_rms(problem, candidate.state, candidate.parameter) / s)
+    # The points differ, the strong residual does not.
+    assert tops[unit][1] == pytest.approx(tops[1.0][1], rel=1e-10)
+    assert tops[unit][0] == pytest.approx(tops[1.0][0], rel=0.2)
+
+
+def test_functions_in_tiny_units_too():
+    problem = square(2)
+    for unit in (1e-85, 1e-165):
+        candidate = fc.Candidate.from_functions(
+            problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
+        )
+        for bound in ("hoeffding", "bernstein", "betting"):
+            top = fc.StochasticRadius(points=500, bound=bound).physics(problem, candidate, None)
+            # |Omega|^(-1/2) of half the load, about; the interpolant adds a little.
+            assert 0.5 * PI**2 < top.value / unit < 20.0, bound
