@@ -122,7 +122,7 @@ def _example(folder: Path) -> Path:
 
     case = write_example(folder / "case")
     text = case.read_text(encoding="utf-8")
-    case.with_name("former.toml").write_text(text.replace('kind = "residual"', 'kind = "exact"'), encoding="utf-8")
+    case.with_name("former.toml").write_text(text.replace('kind = "exact"', 'kind = "residual"'), encoding="utf-8")
     return case
 
 

@@ -252,7 +252,7 @@ MISTAKES = {
     "unknown problem": (sub('"elliptic-source"', '"eliptic-source"'), "problem.kind is 'eliptic-source'; .* did you"),
     "unknown class": (sub('kind = "cosine"', 'kind = "cosin"'), "class.kind is 'cosin'; .* did you mean 'cosine'?"),
     "unknown sensors": (sub('"averages"', '"average"'), "sensors.kind is 'average'; .* did you mean 'averages'?"),
-    "unknown rule": (sub('kind = "residual" ', 'kind = "residuals"'), "rule.kind is 'residuals'; .* mean 'residual'?"),
+    "unknown rule": (sub('kind = "exact"', 'kind = "residuals"'), "rule.kind is 'residuals'; .* mean 'residual'?"),
     "unknown baseline": (sub('"tikhonov"', '"tikonov"'), "baseline.kind is 'tikonov'; .* did you mean 'tikhonov'?"),
     "unknown choice of weight": (sub('"discrepancy"', '"discrepency"'), "baseline.choose is .* mean 'discrepancy'?"),
     "weight and choice": (sub('choose = "discrepancy"', 'choose = "gcv"\nweight = 1.0'), "baseline: give either"),
@@ -274,7 +274,10 @@ MISTAKES = {
     "text for a number": (sub("radius = 0.06", 'radius = "wide"'), "sensors.radius is 'wide'; expected a number"),
     "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
     "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: a space of dimension 10000000000 on 861"),
-    "more modes than data": (sub("modes = 8", "modes = 40"), "case file .* k = 40 coordinates but .* m = 28"),
+    "more modes than data": (
+        both(sub("modes = 8", "modes = 40"), sub('kind = "exact"', 'kind = "residual"')),
+        "case file .* k = 40 coordinates but .* m = 28",
+    ),
     "functions that are dependent": (
         both(sub("modes = 8", 'functions = ["1", "x", "2*x + 3"]'), sub('kind = "cosine"', 'kind = "functions"')),
         "class.functions: the columns .* linearly dependent",
@@ -324,7 +327,7 @@ MISTAKES = {
     "candidate of another kind": (sub('"candidate.vtu"', '"case.toml"'), "candidate.file: "),
     "unknown field": (sub('parameter = "source"', 'parameter = "sauce"'), "candidate.file: .*'sauce'"),
     "rule that contradicts itself": (
-        sub('kind = "residual" ', 'kind = "operational"\npde = "certified"'), "rule: pde='certified' goes with",
+        sub('kind = "exact" ', 'kind = "operational"\npde = "certified"'), "rule: pde='certified' goes with",
     ),
     "unknown file": (sub('"selection.json"', '"selection.jsn"'), r"output.files\[0\] is .* mean 'selection.json'?"),
     "image without rays": (
@@ -378,6 +381,7 @@ def test_a_mistake_is_said_in_one_line_and_nothing_is_written(case, tmp_path, ca
 
 def test_a_failure_leaves_no_directory_behind(case, tmp_path, capsys):
     change(case, "modes = 8", "modes = 40")
+    change(case, 'kind = "exact"', 'kind = "residual"')
     assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
     assert "k = 40" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["case"]
@@ -452,7 +456,7 @@ def test_an_input_is_no_place_for_an_output(case, monkeypatch, capsys, name, lin
 
 
 def test_more_memory_than_there_is(case, tmp_path, capsys):
-    change(case, 'kind = "residual" ', 'kind = "stochastic"\npoints = 10000000000000')
+    change(case, 'kind = "exact" ', 'kind = "stochastic"\npoints = 10000000000000')
     assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
     message = capsys.readouterr().err
     assert message.startswith("femcert certify: not enough memory: Unable to allocate")

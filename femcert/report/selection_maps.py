@@ -72,7 +72,8 @@ class Shown:
 def parameter_section(selection: Selection, shown: Shown) -> Section:
     """The parameter of baseline, learned and selected on one scale, and the difference of the first two."""
     fields = {role: c.parameter for role, c in shown.candidates.items()}
-    return _compared("parameter", shown.problem.parameters.basis, {**fields, "selected": selection.parameter})
+    chosen = {**fields, "selected": selection.parameter}
+    return _compared("parameter", shown.problem.parameters.basis, chosen, _absent(selection))
 
 
 def state_section(selection: Selection, shown: Shown) -> Section:
@@ -81,15 +82,22 @@ def state_section(selection: Selection, shown: Shown) -> Section:
         return Section([], "This problem has no state: the sensors see the parameter itself.")
     fields = {role: c.state for role, c in shown.candidates.items()}
     states = {role: _last(u) for role, u in {**fields, "selected": selection.state}.items() if u is not None}
-    return _compared("state", shown.problem.basis, states)
+    return _compared("state", shown.problem.basis, states, _absent(selection))
+
+
+def _absent(selection: Selection) -> str:
+    """Why there is no learned candidate, where there is none."""
+    if selection.baseline is None:
+        return "The learned candidate was not looked at, because the baseline has no certificate."
+    return "There is no learned candidate to draw."
 
 
 def _last(state: Array) -> Array:
     return state if state.ndim == 1 else state[:, -1]
 
 
-def _compared(what: str, basis: Any, fields: dict[str, Array]) -> Section:
-    missing = "" if "learned" in fields else "There is no learned candidate to draw."
+def _compared(what: str, basis: Any, fields: dict[str, Array], absent: str) -> Section:
+    missing = "" if "learned" in fields else absent
     if "baseline" not in fields:
         missing = "Only the selected reconstruction is in the file."
     difference = fields["learned"] - fields["baseline"] if "learned" in fields else None

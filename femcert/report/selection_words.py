@@ -26,6 +26,7 @@ _OPTIONS = {
     "state": "state",
 }
 _EVIDENCE = " A smaller radius is not a smaller error: it is stronger evidence."
+_AGAINST_A_BOUND = " It was compared with the proven radius of the baseline: this is no evidence that it is as good."
 _CLAIMS = {
     "discrete": "every parameter of the admissible class that explains the data within the noise, on this mesh, "
     "lies within it",
@@ -49,7 +50,10 @@ def claim_words(selection: Selection) -> str:
         return "Nothing is claimed about the baseline: it has no certificate."
     whose = f"The {'learned' if selection.accepted else 'baseline'} radius {digits(chosen.radius.value, 4)}"
     if chosen.radius.side != "upper" or chosen.scope not in _CLAIMS:
-        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{_EVIDENCE}"
+        base = selection.baseline
+        mixed = selection.accepted and base is not None and base.radius.side == "upper" and base.scope in _CLAIMS
+        more = _AGAINST_A_BOUND if mixed else _EVIDENCE
+        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{more}"
     sure = ""
     if selection.confidence is not None:
         kept = selection.confidence.zeta_base if not selection.accepted else selection.confidence.zeta

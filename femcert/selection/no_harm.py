@@ -171,17 +171,27 @@ def _handed_out(problem: Problem, candidate: Candidate, rule: Rule) -> Candidate
 
 def _decision(base: Certificate, other: Certificate, margin: float, confidence: Confidence | None) -> tuple[bool, str]:
     """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
-    allowed = f"the baseline's {base.radius.value:.4g}" + (f" + tolerance {margin:g}" if margin else "")
     # Written so that a NaN, wherever it came from, rejects; infinite radii compare nothing.
     accepted = bool(other.radius.value <= base.radius.value + margin and np.isfinite(base.radius.value))
+    said, own = _radii_said(base.radius.value, other.radius.value, margin, accepted=accepted)
+    allowed = f"the baseline's {said}" + (f" + tolerance {margin:g}" if margin else "")
     compared = f"is within {allowed}" if accepted else f"exceeds {allowed}"
-    reason = f"the learned radius {other.radius.value:.4g} {compared}"
+    reason = f"the learned radius {own} {compared}"
     if accepted and base.radius.side == "upper" != other.radius.side:
         reason += "; it is an estimate, the baseline's is a bound"
     if base.radius.side == "upper" and (not accepted or other.radius.side == "upper"):
         # An estimate claims nothing, with whatever probability.
         reason += _chance(confidence, accepted=accepted)
     return accepted, reason
+
+
+def _radii_said(base: float, other: float, margin: float, *, accepted: bool) -> tuple[str, str]:
+    """Both radii with four digits, or as many more as it takes to see the decision in them."""
+    for digits in range(4, 18):
+        said, own = f"{base:.{digits}g}", f"{other:.{digits}g}"
+        if not np.isfinite(base) or (float(own) <= float(said) + margin) == accepted:
+            break
+    return said, own
 
 
 def _chance(confidence: Confidence | None, *, accepted: bool) -> str:

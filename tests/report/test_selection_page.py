@@ -261,6 +261,16 @@ def test_an_estimate_is_not_called_proven():
     assert "Nothing is claimed" in read(page("blind"))[1]
 
 
+def test_an_estimate_that_beat_a_bound_is_no_evidence():
+    chosen = selection("accepted")
+    guess = replace(chosen.learned, radius=fc.Bound(chosen.learned.radius.value, "estimate", "a guess"))
+    words = claim_words(replace(chosen, learned=guess))
+    assert "nothing is proven" in words
+    assert "compared with the proven radius of the baseline" in words
+    assert "stronger evidence" not in words
+    assert "stronger evidence" in claim_words(chosen)
+
+
 def test_confidence_is_shown_where_a_rule_samples():
     _, text = read(page("stochastic"))
     assert "the baseline's radius holds 98 %" in text
@@ -298,6 +308,7 @@ def test_dominance_names_the_truth(name):
         ("tomography", "Left out: tomography has no state equation"),
         ("crash", "There is no learned candidate to draw."),
         ("blind", "Left out: sigma_min"),
+        ("blind", "The learned candidate was not looked at, because the baseline has no certificate."),
     ],
 )
 def test_what_is_missing_is_said(name, words):

@@ -11,6 +11,7 @@ from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 from femcert.selection.guard import CandidateFailure, attempt
+from femcert.selection.no_harm import _radii_said
 
 # The decision
 
@@ -33,6 +34,23 @@ def test_algorithm_1_step_by_step(problem, data, truth):
         assert ("is within" if taken else "exceeds") in found.reason
         assert f"{R_learn:.4g}" in found.reason
         assert f"{R_base:.4g}" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "margin", "said"),
+    [
+        (0.067391, 0.067394, 0.0, ("0.067391", "0.067394")),
+        (0.1, 0.1 + 1e-16, 0.0, ("0.1", "0.1000000000000001")),
+        (0.1, 0.110001, 0.01, ("0.1", "0.110001")),
+        (0.2, 0.1, 0.0, ("0.2", "0.1")),
+        (0.1, 0.1, 0.0, ("0.1", "0.1")),
+        (np.inf, 0.123456, 0.0, ("inf", "0.1235")),
+        (0.1, np.nan, 0.0, ("0.1", "nan")),
+    ],
+)
+def test_the_decision_is_seen_in_the_radii(base, other, margin, said):
+    accepted = bool(other <= base + margin and np.isfinite(base))
+    assert _radii_said(base, other, margin, accepted=accepted) == said
 
 
 def test_objects_and_callables_decide_alike(problem, data, truth):
