@@ -22,6 +22,8 @@ DRAWN, CENTRES, RADII = 64, 4, (0.9, 0.25, 0.06)
 RULES = (11, 16, 23)
 # Of the derivative's size: what is not called an error. Of the rules' differences: what is not.
 TOLERANCE, SAFETY = 0.01, 10.0
+# Of the largest value: rounding of a function in double precision.
+DOUBLE = 64.0 * float(np.finfo(float).eps)
 
 
 class Balls(NamedTuple):
@@ -60,12 +62,16 @@ def check_derivatives(problem: Problem, candidate: Candidate, rng: np.random.Gen
 
 
 class Sides(NamedTuple):
-    """Of an identity in each ball: the integral of what is offered, that of the values, its size, and rounding."""
+    """Of an identity in each ball: the integral of what is offered, that of the values, its size, rounding, and jumps.
+
+    Jumps: what one jump of what is offered, between two points on a line, adds to the error of the rule at most.
+    """
 
     offered: Array
     values: Array
     size: Array
     noise: Array
+    jump: Array
 
 
 def _check(what: str, sides: list[Sides]) -> None:
@@ -74,6 +80,7 @@ def _check(what: str, sides: list[Sides]) -> None:
     gaps, sizes = [side.offered - side.values for side in sides], [side.size for side in sides]
     unsure = np.maximum(np.ptp(gaps, axis=0), np.ptp(sizes, axis=0))
     last = sides[-1]
+    unsure = unsure + last.jump
     wrong = ~(np.abs(gaps[-1]) <= TOLERANCE * last.size + SAFETY * unsure + last.noise)
     if wrong.any():
         i = int(np.argmax(wrong))
@@ -123,10 +130,14 @@ def _residual(functions: Functions, a: Any, c: Any, ball: Balls) -> Sides:
 
 def _sides(offered: Array, values: Array, weights: Array, ball: Balls) -> Sides:
     offered, values, weights, psi = (part.reshape(ball.number, -1) for part in (offered, values, weights, ball.psi))
-    noise = REPEATED * np.abs(values).max(axis=1) * np.abs(weights).sum(axis=1)
+    rounding = REPEATED if np.array_equal(values, values.astype(np.float32)) else DOUBLE
+    noise = rounding * np.abs(values).max(axis=1) * np.abs(weights).sum(axis=1)
+    jump = np.zeros(ball.number)
+    if len(ball.x) == 1:
+        jump = (np.abs(np.diff(offered, axis=1)) * np.maximum(psi[:, 1:], psi[:, :-1])).max(axis=1)
     # The weights have the mean zero, so that a constant says nothing.
     values = values - values.mean(axis=1, keepdims=True)
-    return Sides(_sum(offered * psi), _sum(values * weights), _sum(np.abs(offered) * psi), noise)
+    return Sides(_sum(offered * psi), _sum(values * weights), _sum(np.abs(offered) * psi), noise, jump)
 
 
 def _sum(parts: Array) -> Array:

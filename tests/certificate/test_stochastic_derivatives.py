@@ -208,3 +208,58 @@ def test_without_functions_there_is_nothing_to_look_at():
     plain = fc.Candidate.from_functions(problem, state=Waves(), parameter=0.0)
     check_derivatives(problem, plain, np.random.default_rng(0))
     check_derivatives(problem, fc.Candidate(plain.state, plain.parameter), np.random.default_rng(0))
+
+
+class Bent:
+    """``sum a_i max(x - c_i, 0)²``: its second derivative jumps, and is its Laplacian all the same."""
+
+    def __init__(self, seed):
+        rng = np.random.default_rng(seed)
+        self.a, self.c = rng.normal(size=(2, 1 + seed % 5, 1))
+        self.c = rng.uniform(size=self.c.shape)
+
+    def __call__(self, x):
+        return (self.a * np.maximum(x[0] - self.c, 0.0) ** 2).sum(axis=0)
+
+    def laplacian(self, x):
+        return (2.0 * self.a * (x[0] > self.c)).sum(axis=0)
+
+
+class Network:
+    """Twenty units in double precision, plus a constant."""
+
+    def __init__(self, seed, dimension, constant=0.0, factor=1.0):
+        rng = np.random.default_rng(seed)
+        self.W, self.b, self.v = rng.normal(size=(20, dimension)), rng.normal(size=(20, 1)), rng.normal(size=20) / 20.0
+        self.constant, self.factor = constant, factor
+
+    def __call__(self, x):
+        return self.v @ np.tanh(self.W @ x + self.b) + self.constant
+
+    def laplacian(self, x):
+        t = np.tanh(self.W @ x + self.b)
+        return self.factor * (self.v * (self.W**2).sum(axis=1)) @ (-2.0 * t * (1.0 - t * t))
+
+
+def believed(problem, state, seed):
+    candidate = fc.Candidate.from_functions(problem, state=state, parameter=lambda x: x[0], envelope=1e5)
+    try:
+        check_derivatives(problem, candidate, np.random.default_rng(seed))
+    except fc.UncertifiedError:
+        return False
+    return True
+
+
+def test_jumps_of_the_second_derivative_on_a_line_are_believed():
+    problem = problem_on(MESHES["line"])
+    assert all(believed(problem, Bent(seed), seed) for seed in range(300))
+
+
+@pytest.mark.parametrize("mesh", ["line", "square"])
+def test_a_large_constant_hides_nothing_in_double_precision(mesh):
+    problem = problem_on(MESHES[mesh])
+    d = problem.basis.mesh.dim()
+    for seed in range(30):
+        constant = (0.0, 1.0, 1e3)[seed % 3]
+        assert believed(problem, Network(seed, d, constant), seed)
+        assert not believed(problem, Network(seed, d, constant, factor=1.3), seed)
