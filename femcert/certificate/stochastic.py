@@ -43,8 +43,9 @@ class StochasticRadius(WeightedRule):
     the state's own function with the parameter that is handed out, the interpolant (`Candidate.from_functions`).
 
     With probability ``1 - zeta`` the sampled number is above the root mean square of that residual over all of Omega;
-    R_delta takes the mean over the free dofs only, so that on a coarse mesh R_stoch may lie below it. Whether the radius
-    is a bound of the discrete problem is decided without it, as for every weighted rule: the certificate's side says.
+    R_delta takes the mean over the free dofs only, so that on a coarse mesh R_stoch may lie below it. Whether the
+    radius is a bound of the discrete problem is decided without it, as for every weighted rule: the certificate's side
+    says.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ def strong_rms(problem: Problem, state: Array, parameter: Array) -> float:
     """``(r' M^-1 r / 1' M 1)^(1/2)`` over the free dofs, and the mean square over times.
 
     The mean is weighted by the mass, so that it approximates ``‖N(u, q)‖_L2 / |Omega|^(1/2)`` on any mesh; on a uniform
-    grid with lumped mass it is the plain RMS over the grid points that the paper uses. The measure ``1' M 1`` is that of
-    the free dofs, smaller than ``|Omega|`` on a coarse mesh, so this may be larger than the mean over all of Omega.
+    grid with lumped mass it is the plain RMS over the grid points that the paper uses. The measure ``1' M 1`` is that
+    of the free dofs, smaller than ``|Omega|`` on a coarse mesh, so this may be larger than the mean over all of Omega.
     """
     r = problem.residual(state, parameter)[problem.free].reshape(len(problem.free), -1)
     # Squares of tiny numbers are not lost.
