@@ -51,10 +51,18 @@ SHIFT = 1e-3
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 
 
-def _shift(norm: str, mesh: Any) -> float:
-    """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d."""
+def _shift(space: Any, norm: str) -> float:
+    """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d.
+
+    In another inner product than that of L2, times the mean ratio of the two.
+    """
+    mesh = space.basis.mesh
     size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
-    return {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
+    shift = {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
+    if space.inner == "l2":
+        return shift
+    B = space.matrix
+    return shift * float((B.T @ (space.form("l2") @ B)).trace()) / float(space.gram.trace())
 
 
 class Family:
@@ -81,7 +89,7 @@ class Family:
         B = space.matrix
         self.form = B.T @ (space.form(space.ball.norm) @ B)
         self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
-        self.shift = _shift(space.ball.norm, space.basis.mesh)
+        self.shift = _shift(space, space.ball.norm)
         L = csc_matrix(self.form) + self.shift * self.gram
         self._L = csr_matrix((L + L.T) / 2.0)
         self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))

@@ -237,3 +237,20 @@ def test_two_components_far_apart(apart):
     modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
     assert modulus.below(1e-3) <= modulus(1e-3).value * (1.0 + 1e-9)
     assert modulus(1e-3).value <= 1.05 * modulus.below(1e-3)
+
+
+@pytest.mark.parametrize("norm", ["h1", "h1-seminorm", "h2"])
+@pytest.mark.parametrize("side", [1.0, 1e-3, 1e-4, 1e3])
+def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
+    """The shift has the units of the form over those of the inner product."""
+    grid = np.linspace(0.0, side, 9)
+    basis = Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
+    points = side * np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
+    space = fc.FullSpace(basis, inner="euclidean").within_ball(1.0, norm=norm)
+    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    found = modulus._family
+    modulus(1e-3 * np.sqrt(found.balance))
+    assert modulus.points
+    for point in modulus.points:
+        exact = least(found, point.kappa)
+        assert exact * (1.0 - 1e-2) <= point.eigenvalue <= exact * (1.0 + 1e-9)
