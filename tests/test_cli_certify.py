@@ -278,6 +278,11 @@ MISTAKES = {
         both(sub("modes = 8", "modes = 40"), sub('kind = "exact"', 'kind = "residual"')),
         "case file .* k = 40 coordinates but .* m = 28",
     ),
+    "box of no size": (sub("modes = 8", "modes = 8\nbox = [[1, 0], [0, 1]]"), r"class.box is \[\[1"),
+    "archive that is none": (
+        both(sub('"candidate.vtu"', '"candidate.npz"'), lambda case: (case.parent / "candidate.npz").write_text("no")),
+        "candidate.file: .* plain arrays: it is no zip archive$",
+    ),
     "functions that are dependent": (
         both(sub("modes = 8", 'functions = ["1", "x", "2*x + 3"]'), sub('kind = "cosine"', 'kind = "functions"')),
         "class.functions: the columns .* linearly dependent",
@@ -325,6 +330,12 @@ MISTAKES = {
     "candidate file missing": (sub('"candidate.vtu"', '"candidat.vtu"'), "candidate.file: "),
     "candidate file damaged": (cut("candidate.vtu"), "candidate.file: "),
     "candidate of another kind": (sub('"candidate.vtu"', '"case.toml"'), "candidate.file: "),
+    "candidate in another unit": (
+        lambda case: rescale(case.parent / "candidate.vtu", 1000.0), "candidate.file: .*another unit?",
+    ),
+    "name of two lines": (sub('"network"', r'"net\nwork"'), r"candidate.name is 'net\\nwork'; .* without control"),
+    "name that ends a line": (sub('"network"', r'"network\n"'), "candidate.name is .* without control characters"),
+    "name that is long": (sub('"network"', f'"{"n" * 81}"'), "candidate.name is .* of at most 80 characters"),
     "unknown field": (sub('parameter = "source"', 'parameter = "sauce"'), "candidate.file: .*'sauce'"),
     "rule that contradicts itself": (
         sub('kind = "exact" ', 'kind = "operational"\npde = "certified"'), "rule: pde='certified' goes with",
@@ -354,6 +365,12 @@ MISTAKES = {
         "data.covariance has shape",
     ),
 }  # fmt: skip
+
+
+def rescale(path, factor):
+    raw = meshio.read(path)
+    raw.points *= factor
+    raw.write(path)
 
 
 def without_a_state(case, kind="tomography", more=""):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from skfem import Basis
@@ -107,6 +107,9 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
     try:
         # np.load would leave a damaged file open.
         with path.open("rb") as file:
+            if not is_zipfile(file):
+                raise ValueError("it is no zip archive")
+            file.seek(0)
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")

@@ -24,6 +24,8 @@ SAME_PLACE = 1e-12
 # Of the diameter of the nearest cell: how far outside of the other mesh a dof may lie without being asked for. A
 # circle bulges by less over an edge that is shorter than its radius.
 BULGE = 0.25
+# A source that is this many times larger, with this share of its values outside of the target, is in another unit.
+LARGER, UNREAD = 3.0, 0.9
 
 
 class Transfer:
@@ -44,7 +46,7 @@ class Transfer:
     Raises
     ------
     InputError
-        The meshes do not fit, or piecewise constants are to become continuous.
+        The meshes do not fit, perhaps because of another unit, or piecewise constants are to become continuous.
     """
 
     def __init__(self, source: Basis, target: Basis, *, words: str, tolerance: float | None = None) -> None:
@@ -112,6 +114,7 @@ class Transfer:
     def _record(self, result: Array, given: Array, name: str) -> Interpolation:
         cells = Locator(self.target.mesh).find(self.source.doflocs)
         seen = np.flatnonzero(cells >= 0)
+        self._check_size(self.source.N - len(seen))
         back = interpolation_matrix(self.target, self.source.doflocs[:, seen], cells[seen]) @ result
         most = float(np.abs(back - given[seen]).max(initial=0.0))
         scale = float(np.abs(given).max(initial=0.0))
@@ -124,6 +127,14 @@ class Transfer:
             differences={name: most} if len(seen) else {},
             relative={name: most / scale if scale > 0.0 else 0.0} if len(seen) else {},
         )
+
+
+    def _check_size(self, unread: int) -> None:
+        size, own = (float(np.ptp(basis.mesh.p, axis=1).max()) for basis in (self.source, self.target))
+        if size > LARGER * own and unread > UNREAD * self.source.N:
+            came = f"{unread} of {self.source.N} values of {self.words} lie outside of the problem's mesh"
+            sizes = f"they extend over {size:.3g}, the mesh over {own:.3g}"
+            raise InputError(f"{came}, and {sizes}; expected the same domain; another unit?")
 
 
 def same_dofs(first: Basis, second: Basis) -> bool:

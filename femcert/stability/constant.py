@@ -241,7 +241,8 @@ def stability(
     if k > m:
         raise InputError(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
-            "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius)"
+            "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius), "
+            "class.ball in a case file"
         )
     if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
         return _sparse(problem, data)

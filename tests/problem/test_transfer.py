@@ -159,6 +159,21 @@ def test_other_domains_are_refused():
         fc.Candidate.from_basis(problem, line, parameter=np.zeros(line.N))
 
 
+@pytest.mark.parametrize("factor", [10.0, 1000.0])
+def test_other_units_are_refused(factor):
+    problem = full_problem(unit_basis("triangle P1", 6))
+    large = Basis(unit_mesh("triangle", 12).scaled(factor), ElementTriP1())
+    expected = rf"of 169 values of .* lie outside .* extend over {factor:.3g}, the mesh over 1; .* another unit\?"
+    with pytest.raises(fc.InputError, match=expected.replace("+", r"\+")):
+        fc.Candidate.from_basis(problem, large, parameter=linear(large.doflocs))
+    with pytest.raises(fc.InputError, match=r"of 169 values of 169 scattered points lie outside .* another unit"):
+        fc.Candidate.from_points(problem, large.doflocs.T, parameter=linear(large.doflocs))
+    # A domain of twice the size is no mistake of units.
+    wide = Basis(unit_mesh("triangle", 12).scaled(2.0), ElementTriP1())
+    found = fc.Candidate.from_basis(problem, wide, parameter=linear(wide.doflocs))
+    assert found.interpolation.unread == 169 - 49
+
+
 def test_piecewise_constants_stay_piecewise_constants():
     basis = unit_basis("triangle P1", 6)
     regions = [np.arange(36), np.arange(36, 72)]

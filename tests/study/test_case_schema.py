@@ -16,6 +16,7 @@ from femcert.problem.elliptic import MASS
 from femcert.problem.heat import THETA
 from femcert.problem.space import BALL_NORMS, INNER
 from femcert.residual.physics import PDE_NORMS
+from femcert.residual.weak import NORMS
 from femcert.selection.weights import CHOICES
 from femcert.stability.constant import GUARANTEES
 from femcert.study.case.decision import RULES
@@ -62,6 +63,7 @@ def test_its_names_are_those_of_the_code():
     assert options("class", "full", "ball") == {*BALL_NORMS}
     assert options("baseline", "tikhonov", "choose") == {*CHOICES}
     assert {one["properties"]["kind"]["const"] for one in definitions()["rule"]["oneOf"]} == set(RULES)
+    assert {*definitions()["study"]["properties"]["norm"]["enum"]} == {*NORMS}
 
 
 def changed(**sections):

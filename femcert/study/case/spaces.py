@@ -8,6 +8,7 @@ from typing import Any
 
 from skfem import Basis
 
+from ...errors import InputError
 from ...problem import (
     CoarseSpace,
     CosineSpace,
@@ -39,7 +40,11 @@ def _of_kind(kind: str, options: dict[str, Any], basis: Basis, folder: Path) -> 
     if kind in _MODES:
         modes = options.pop("modes")
         count = tuple(modes) if isinstance(modes, list) else modes
-        return at_key("class.modes", lambda: _MODES[kind](basis, count, **options))
+        try:
+            return at_key("class", lambda: _MODES[kind](basis, count, **options), options)
+        except InputError as error:
+            # What is said of no other key is said of the number of modes.
+            raise InputError(str(error).replace("class: ", "class.modes: ", 1)) from None
     if kind == "regions":
         regions = options.pop("regions", None)
         return at_key("class.regions", lambda: RegionSpace(basis, regions, **options))

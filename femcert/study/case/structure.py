@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -101,8 +102,14 @@ def _check_one(value: Any, schema: Mapping[str, Any], key: str) -> None:
             _check(item, schema["items"], f"{key}[{i}]")
     elif schema["type"] == "string" and len(value) < schema.get("minLength", 0):
         raise InputError(f"{key} is empty; expected {_words(schema)}")
+    elif schema["type"] == "string" and not _fits(value, schema):
+        raise InputError(f"{key} is {shown(value)}; expected {_words(schema)}")
     elif schema["type"] in ("number", "integer"):
         _check_limits(value, schema, key)
+
+
+def _fits(text: str, schema: Mapping[str, Any]) -> bool:
+    return len(text) <= schema.get("maxLength", math.inf) and bool(re.search(schema.get("pattern", ""), text))
 
 
 def _check_table(table: Mapping[str, Any], schema: Mapping[str, Any], key: str) -> None:
