@@ -135,7 +135,7 @@ class Problem(ABC):
         """A copy to hand to a solver that is not trusted: what it assigns there does not reach this object.
 
         The matrices and vectors of the problem are shared and cannot be written to. The basis and its mesh are the
-        user's own objects, shared as they are.
+        user's own objects, shared as they are; `no_harm` puts back what was written to them.
         """
         result = _unshared(self)
         for name in ("sensors", "parameters", "boundary"):

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
@@ -150,6 +150,15 @@ def write_archive(path: Any, *, interpolation: Interpolation | None, **values: A
     np.savez_compressed(path, **arrays)
 
 
+def _check_widths(file: TextIO, width: int) -> None:
+    """Rows longer than the header are refused: with decimal commas they would be read as other numbers."""
+    begin = file.tell()
+    for place, row in enumerate(csv.reader(file), start=2):
+        if any(entry.strip() for entry in row[width:]) and not row[0].lstrip().startswith("#"):
+            raise InputError(f"line {place} has {len(row)} entries; the header has {width} (decimal commas?)")
+    file.seek(begin)
+
+
 def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -> FileFields:
     """Columns x (and y), the parameter and perhaps the state, under a header."""
     try:
@@ -161,6 +170,7 @@ def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -
             if twice:
                 raise InputError(f"its header has {twice[0]!r} twice; expected each name once")
             places = [header.index(name) for name in columns]
+            _check_widths(file, len(header))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 table = np.loadtxt(file, delimiter=",", usecols=places, ndmin=2, quotechar='"')

@@ -19,6 +19,7 @@ from ..problem.data import Data
 from ..stages import stage
 from .case import Case
 from .confidence import Confidence
+from .geometry import unchanged_geometry
 from .guard import CandidateFailure, attempt, guarded
 from .selection import Selection, package_versions
 
@@ -154,7 +155,7 @@ def _judged(
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
-    with stage("learned candidate"):
+    with stage("learned candidate"), unchanged_geometry(problem):
         candidate = guarded(learned, problem, data, time_limit=time_limit)
     if type(learned) is not Candidate:
         _check_untouched(problem, data, safe, rule, base)

@@ -394,3 +394,11 @@ def test_a_file_of_a_renumbered_mesh_with_unused_nodes(tmp_path):
     meshio.Mesh(points, {"triangle": whole.cells[0].data + 1}, point_data={"parameter": values}).write(path)
     candidate = fc.Candidate.from_file(full_problem(basis), path)
     assert np.array_equal(candidate.parameter, linear(basis.doflocs))
+
+
+@pytest.mark.parametrize("row", ["0,7,5", "0.5,2,3", "0.5,2,x"])
+def test_rows_longer_than_the_header_are_refused(tmp_path, row):
+    """A decimal comma would make two entries of one number."""
+    (tmp_path / "a.csv").write_text(f"x,parameter\n{row}\n1,9,5\n", encoding="utf-8")
+    with pytest.raises(fc.InputError, match="line 2 has 3 entries; the header has 2"):
+        fc.Candidate.from_file(full_problem(unit_basis("line P1", 8)), tmp_path / "a.csv")

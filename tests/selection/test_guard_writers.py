@@ -276,3 +276,26 @@ def test_no_array_of_the_problem_can_be_written_to(truth, name, level):
     for fresh in (problem, line(dirichlet=level)):
         assert select(fresh, data, learned).to_dict() == plain
     assert tried == [name, name]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [lambda p: p.basis.mesh.p, lambda p: p.basis.doflocs, lambda p: p.basis.element_dofs, lambda p: p.basis.dx],
+)
+def test_writing_to_the_mesh_and_the_basis(problem, data, truth, array):
+    before = array(problem).copy()
+
+    def learned(p, d):
+        candidate = good(p, truth)
+        array(p)[...] = 0
+        return candidate
+
+    check_fallback(problem, data, learned, "it changed the mesh or the basis in place")
+    np.testing.assert_array_equal(array(problem), before)
+
+    def failing(p, d):
+        array(p)[...] = 0
+        raise RuntimeError("halfway")
+
+    check_fallback(problem, data, failing, "halfway")
+    np.testing.assert_array_equal(array(problem), before)
