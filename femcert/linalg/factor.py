@@ -98,7 +98,8 @@ class Factorization:
         # What overflows fails a check.
         with np.errstate(over="ignore", invalid="ignore"):
             b = np.random.default_rng(0).standard_normal(A.shape[0])
-            size = float(abs(A).sum(axis=0).max()) or 1.0
+            magnitudes = abs(A)
+            size = float(magnitudes.sum(axis=0).max()) or 1.0
             if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
             choice = choose(A) if definite else Choice("superlu")
@@ -106,6 +107,7 @@ class Factorization:
                 self._solver = _solver(A, choice, definite, name)
             self.backend = choice.name
             _count()
+            self.condition = self._scaled_condition(magnitudes)
             self._probe(A, b, size)
 
     @property
@@ -149,7 +151,6 @@ class Factorization:
     def _probe(self, A: Any, b: Array, size: float) -> None:
         # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution). The matrix is
         # scaled, so that neither its units nor tiny or huge entries matter.
-        self.condition = self._scaled_condition(A)
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
         if isinstance(self._solver, Multigrid):
@@ -162,12 +163,12 @@ class Factorization:
         if self.symmetric and not (b @ x > 0.0 and self._solver.is_positive()):
             raise SolveError(f"the {self.name} is not positive definite")
 
-    def _scaled_condition(self, A: Any) -> float:
+    def _scaled_condition(self, magnitudes: Any) -> float:
         # Elimination does not feel a scaling of rows and columns, so neither does this number: ‖S‖ ‖S^-1‖ for
         # S = D^-1/2 A D^-1/2 with the diagonal D of A, the latter by inverse iteration.
-        diagonal = np.abs(A.diagonal())
+        diagonal = magnitudes.diagonal()
         root = np.sqrt(diagonal) if np.all(diagonal > 0.0) else np.ones(len(diagonal))
-        size = float((abs(A) @ (1.0 / root) / root).max())
+        size = float((magnitudes @ (1.0 / root) / root).max())
         x = np.random.default_rng(1).standard_normal(len(root))
         growth = 0.0
         for step in range(3):

@@ -11,6 +11,7 @@ from skfem.helpers import dot, grad
 from skfem.mesh import MeshTri1
 
 from .checks import Array
+from .facets import index_facets
 
 
 @BilinearForm
@@ -33,10 +34,9 @@ def diffusion_matrix(basis: Basis, conductivity: Array) -> Any:
     if not is_linear_on_triangles(basis):
         return asm(diffusion, basis, a=conductivity).tocsr()
     weight = np.sum(conductivity * basis.dx, axis=1)
-    products = {pair: weight * value for pair, value in _gradient_products(basis).items()}
+    edges = _edge_sums(basis, [weight * value for value in _gradient_products(basis)])
     # Rows sum up to zero, also after rounding.
-    diagonal = [-sum(value for pair, value in products.items() if i in pair) for i in range(3)]
-    return _summed(basis, products, diagonal)
+    return _edge_matrix(basis, edges, -1.0)
 
 
 def stiffness_matrix(basis: Basis) -> Any:
@@ -49,7 +49,8 @@ def consistent_mass(basis: Basis) -> Any:
     if not is_linear_on_triangles(basis):
         return asm(mass_form, basis).tocsr()
     share = np.sum(basis.dx, axis=1) / 12.0
-    return _summed(basis, {(i, j): share for i in range(3) for j in range(i)}, [2.0 * share] * 3)
+    # A vertex couples to itself as much as to both others of the triangle.
+    return _edge_matrix(basis, _edge_sums(basis, [share] * 3), 1.0)
 
 
 class DiffusionPattern:
@@ -60,38 +61,32 @@ class DiffusionPattern:
     """
 
     def __init__(self, basis: Basis) -> None:
+        index_facets(basis.mesh)
         mesh, n = basis.mesh, int(basis.N)
-        edges, of_edge = mesh.facets, []
-        for first, second in mesh.elem.refdom.facets:
-            of_edge.append(_gradient_products(basis)[max(first, second), min(first, second)])
         triangles = np.tile(np.arange(mesh.nelements), 3)
-        couplings = coo_matrix((np.concatenate(of_edge), (mesh.t2f.ravel(), triangles))).tocsr()
+        couplings = coo_matrix((np.concatenate(_gradient_products(basis)), (mesh.t2f.ravel(), triangles))).tocsr()
         # Across from right angles nothing is coupled, whatever the conductivity.
         couplings.eliminate_zeros()
         coupled = np.diff(couplings.indptr) > 0
-        self._couplings, (i, j) = couplings[coupled], edges[:, coupled].astype(np.int32)
-        m, vertices = len(i), np.arange(n, dtype=np.int32)
-        ends = (np.r_[i, j], np.tile(np.arange(m, dtype=np.int32), 2))
-        self._at_vertex = coo_matrix((np.full(2 * m, -1.0), ends), shape=(n, m)).tocsr()
-        # Places in what is computed, from 1, for each entry of the matrix.
-        places = np.r_[np.arange(m), np.arange(m), m + np.arange(n)] + 1
-        self._pattern = coo_matrix((places, (np.r_[i, j, vertices], np.r_[j, i, vertices])), shape=(n, n)).tocsr()
+        self._couplings, (i, j) = couplings[coupled], mesh.facets[:, coupled]
+        ends = (np.concatenate([i, j]), np.tile(np.arange(len(i)), 2))
+        self._at_vertex = coo_matrix((np.full(2 * len(i), -1.0), ends), shape=(n, len(i))).tocsr()
+        self._pattern = _edge_pattern(i, j, n)
         self._volumes = basis.dx
 
     def matrix(self, conductivity: Array) -> Any:
         """``(a grad phi_j, grad phi_i)`` (CSR), a at the quadrature points of the basis, or one number an element."""
         edges = self._couplings @ np.sum(conductivity * self._volumes, axis=1)
-        values = np.concatenate([edges, self._at_vertex @ edges])[self._pattern.data - 1]
-        return csr_matrix((values, self._pattern.indices, self._pattern.indptr), shape=self._pattern.shape)
+        return _filled(self._pattern, edges, self._at_vertex @ edges)
 
 
-def _gradient_products(basis: Basis) -> dict[tuple[int, int], Array]:
-    """``grad phi_i . grad phi_j`` on each linear triangle, for ``i > j``."""
+def _gradient_products(basis: Basis) -> list[Array]:
+    """``grad phi_i . grad phi_j`` on each linear triangle, for the ends i and j of each of its edges."""
     x, y = basis.mesh.p[:, basis.mesh.t]
     sides = [(x[(i + 2) % 3] - x[(i + 1) % 3], y[(i + 2) % 3] - y[(i + 1) % 3]) for i in range(3)]
     twice = sides[0][0] * sides[1][1] - sides[0][1] * sides[1][0]
-    pairs = [(i, j) for i in range(3) for j in range(i)]
-    return {(i, j): (sides[i][0] * sides[j][0] + sides[i][1] * sides[j][1]) / twice**2 for i, j in pairs}
+    pairs = basis.mesh.elem.refdom.facets
+    return [(sides[i][0] * sides[j][0] + sides[i][1] * sides[j][1]) / twice**2 for i, j in pairs]
 
 
 def is_linear_on_triangles(basis: Basis) -> bool:
@@ -99,14 +94,34 @@ def is_linear_on_triangles(basis: Basis) -> bool:
     return type(basis.mesh) is MeshTri1 and type(basis.elem) is ElementTriP1 and basis.tind is None
 
 
-def _summed(basis: Basis, below: dict[tuple[int, int], Array], diagonal: list[Array]) -> Any:
-    """The symmetric matrix of element matrices, given by what is below their diagonals and by these."""
-    dofs = basis.element_dofs.astype(np.int32)
-    rows = [dofs[i] for i, _ in below] + [dofs[j] for _, j in below] + list(dofs)
-    columns = [dofs[j] for _, j in below] + [dofs[i] for i, _ in below] + list(dofs)
-    data = [*below.values(), *below.values(), *diagonal]
-    parts = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
-    matrix = coo_matrix(parts, shape=(basis.N, basis.N)).tocsr()
+def _edge_sums(basis: Basis, values: list[Array]) -> Array:
+    """For each edge of the mesh the sum over its triangles, of numbers for each edge of a triangle."""
+    index_facets(basis.mesh)
+    return _sums(basis.mesh.t2f.ravel(), np.concatenate(values), basis.mesh.facets.shape[1])
+
+
+def _edge_matrix(basis: Basis, edges: Array, sign: float) -> Any:
+    """The symmetric matrix (CSR) that couples the ends of edges, and a vertex itself by `sign` times their sum."""
+    n = int(basis.N)
     # Across from a right angle nothing is coupled, and factors are sparser without such entries.
-    matrix.eliminate_zeros()
-    return matrix
+    coupled = np.flatnonzero(edges)
+    edges, (i, j) = edges[coupled], basis.mesh.facets[:, coupled]
+    return _filled(_edge_pattern(i, j, n), edges, sign * (_sums(i, edges, n) + _sums(j, edges, n)))
+
+
+def _sums(places: Any, values: Array, length: int) -> Array:
+    return np.asarray(np.bincount(places, values, length), dtype=np.float64)
+
+
+def _edge_pattern(i: Any, j: Any, n: int) -> Any:
+    """The entries of such a matrix: each has the number of its edge, from 1, or behind these that of its vertex."""
+    m, vertices = len(i), np.arange(n, dtype=np.int32)
+    edges = np.arange(1, m + 1, dtype=np.int32)
+    places = np.concatenate([edges, edges, m + 1 + vertices])
+    where = (np.concatenate([i, j, vertices]), np.concatenate([j, i, vertices]))
+    return coo_matrix((places, where), shape=(n, n)).tocsr()
+
+
+def _filled(pattern: Any, edges: Array, vertices: Array) -> Any:
+    values = np.concatenate([edges, vertices])[pattern.data - 1]
+    return csr_matrix((values, pattern.indices, pattern.indptr), shape=pattern.shape)

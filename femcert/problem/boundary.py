@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
 from ..errors import InputError
 from .assembly import mass_form
 from .checks import Array, freeze_sparse, frozen, number, real_array
+from .facets import index_facets
 from .lagrange import nodal_values
 from .mesh import boundary_facets
 
@@ -36,24 +38,24 @@ class BoundaryConditions:
 
     Attributes
     ----------
+    basis
+        The basis of the dofs.
     prescribed, values
         Dirichlet dofs, and a full-length dof vector with their values (zero elsewhere).
     free
         All other dofs.
     operator, load
         Robin matrix ``(alpha u, v)`` and natural load ``(g, v)``, or None where there is none.
-    mass
-        L2 mass matrix of the Dirichlet part of the boundary, on all dofs.
     dirichlet, natural
         The conditions as they were given, for quadrature of any order. Boundary facets in neither have ``a du/dn = 0``.
     """
 
+    basis: Basis
     prescribed: NDArray[np.int64]
     free: NDArray[np.int64]
     values: Array
     operator: Any
     load: Array | None
-    mass: Any
     dirichlet: tuple[Part, ...]
     natural: tuple[Part, ...]
 
@@ -61,6 +63,14 @@ class BoundaryConditions:
     def homogeneous(self) -> bool:
         """Whether the solution for a zero parameter and zero source is zero."""
         return not self.values.any() and (self.load is None or not self.load.any())
+
+    @cached_property
+    def mass(self) -> Any:
+        """L2 mass matrix of the Dirichlet part of the boundary, on all dofs."""
+        facets = [part.facets for part in self.dirichlet if len(part.facets)]
+        if not facets:
+            return freeze_sparse(csr_matrix((self.basis.N, self.basis.N)))
+        return freeze_sparse(asm(mass_form, _facet_basis(self.basis, np.concatenate(facets))).tocsr())
 
 
 def boundary_conditions(
@@ -81,6 +91,7 @@ def boundary_conditions(
         Named parts with ``g``, and with the pair ``(alpha, g)``, ``alpha >= 0``.
     """
     mesh = basis.mesh
+    index_facets(mesh)
     natural = {**_facets(mesh, neumann, "neumann"), **_facets(mesh, robin, "robin")}
     if set(neumann or {}) & set(robin or {}):
         raise InputError(f"{sorted(set(neumann or {}) & set(robin or {}))} is both in neumann and in robin")
@@ -93,18 +104,20 @@ def boundary_conditions(
         rest = np.setdiff1d(mesh.boundary_facets(), named)
         parts = {"boundary": (rest, 0.0 if dirichlet is None else dirichlet)} if len(rest) else {}
     _refuse_overlap({**natural, **{f"dirichlet {name}": facets for name, (facets, _) in parts.items()}})
-    prescribed, values, mass = _essential(basis, parts)
+    prescribed, values = _essential(basis, parts)
     operator, load = _natural(basis, natural, neumann or {}, robin or {})
-    free = np.setdiff1d(np.arange(basis.N), prescribed)
+    is_free = np.ones(basis.N, dtype=bool)
+    is_free[prescribed] = False
+    free = np.flatnonzero(is_free)
     if not len(free):
         raise InputError(f"the mesh ({mesh.nelements} elements) has no interior dofs; refine it")
     return BoundaryConditions(
+        basis=basis,
         prescribed=frozen(prescribed),
         free=frozen(free),
         values=frozen(values),
         operator=None if operator is None else freeze_sparse(operator),
         load=None if load is None else frozen(load),
-        mass=freeze_sparse(mass),
         dirichlet=tuple(Part(name, frozen(where), value) for name, (where, value) in parts.items()),
         natural=tuple(_natural_part(name, where, neumann or {}, robin or {}) for name, where in natural.items()),
     )
@@ -133,7 +146,7 @@ def _refuse_overlap(parts: Mapping[str, NDArray[np.int64]]) -> None:
                 raise InputError(f"boundary conditions {first!r} and {second!r} share {len(shared)} facets")
 
 
-def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64], Array, Any]:
+def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64], Array]:
     values = np.zeros(basis.N)
     prescribed = np.zeros(basis.N, dtype=bool)
     for name, (facets, value) in parts.items():
@@ -146,9 +159,7 @@ def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64
             where = basis.doflocs[:, dofs[clash][0]]
             raise InputError(f"the Dirichlet value on {name!r} contradicts another part at {where.round(6).tolist()}")
         values[dofs], prescribed[dofs] = given, True
-    facets = np.concatenate([f for f, _ in parts.values()]) if parts else np.zeros(0, dtype=np.int64)
-    mass = asm(mass_form, _facet_basis(basis, facets)).tocsr() if len(facets) else csr_matrix((basis.N, basis.N))
-    return np.flatnonzero(prescribed), values, mass
+    return np.flatnonzero(prescribed), values
 
 
 def _natural(

@@ -24,7 +24,9 @@ def varies(value: Coefficient) -> bool:
 
 def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "any") -> Array:
     """Values of a coefficient at the quadrature points of `basis`, shape ``(elements, points)``; see `sampled_at`."""
-    return sampled_at(value, basis.mesh, np.asarray(basis.global_coordinates()), name, sign=sign)
+    # Where nothing depends on the points, their number is enough.
+    x = np.asarray(basis.global_coordinates()) if varies(value) else np.broadcast_to(0.0, (1, *basis.dx.shape))
+    return sampled_at(value, basis.mesh, x, name, sign=sign)
 
 
 def sampled_at(value: Coefficient, mesh: Any, x: Array, name: str, *, sign: str = "any") -> Array:

@@ -28,6 +28,7 @@ from skfem.io.meshio import from_meshio
 
 from ..errors import InputError
 from .checks import Array, real_array
+from .facets import index_facets
 
 Indices = NDArray[np.int64]
 
@@ -313,6 +314,7 @@ def _check_overlaps(mesh: Mesh) -> None:
     twice = mesh.t.shape[1] - np.unique(np.sort(mesh.t, axis=0), axis=1).shape[1]
     if twice:
         raise InputError(f"it has {twice} cells twice; remove the copies")
+    index_facets(mesh)
     crowded = np.count_nonzero(np.bincount(mesh.t2f.ravel()) > 2)
     if crowded:
         raise InputError(f"it has {crowded} facets of more than two cells; expected a mesh without overlaps")
