@@ -156,6 +156,9 @@ def _joined(basis: Any, values: Array) -> tuple[Any, Array] | None:
     from matplotlib.tri import Triangulation
 
     triangles, z = triangulated(basis, values)
+    if len(z) == basis.N:
+        # One value a dof: they are shared as they are.
+        return triangles, z
     scale = 1e-9 * float(np.ptp(basis.mesh.p))
     places = np.round(np.column_stack([triangles.x, triangles.y]) / scale).astype(np.int64)
     _, first, owner = np.unique(places, axis=0, return_index=True, return_inverse=True)

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh, splu
+from scipy.spatial import Delaunay
 from skfem import Basis, BilinearForm, ElementTriP1, LinearForm, MeshTri, condense, solve
 from skfem.helpers import dot, grad
 
@@ -34,9 +35,28 @@ class Case:
 
 
 def square(dofs):
-    """The unit square with about so many vertices."""
+    """The unit square with about so many vertices, each cell of a grid cut in two."""
     line = np.linspace(0.0, 1.0, round(dofs**0.5))
     return MeshTri.init_tensor(line, line)
+
+
+def irregular(dofs):
+    """The unit square with about so many vertices, as mesh generators cut it: a Delaunay mesh of a grid with noise."""
+    mesh = square(dofs)
+    p = jittered(mesh, 0.35)
+    return MeshTri(p, Delaunay(p.T).simplices.T.astype(np.int32))
+
+
+def jittered(mesh, share):
+    """The vertices of a grid, the inner ones moved at random by up to a share of the mesh width."""
+    p, inner = mesh.p.copy(), mesh.interior_nodes()
+    p[:, inner] += share * np.random.default_rng(0).uniform(-1.0, 1.0, (2, len(inner))) / (mesh.nvertices**0.5 - 1.0)
+    return p
+
+
+def fresh(mesh):
+    """The mesh without what was computed of it before."""
+    return MeshTri(mesh.p, mesh.t)
 
 
 def inner_matrices(mesh):
@@ -56,19 +76,20 @@ def source_problem(mesh):
 def mesh_to_state(mesh, backend):
     """The state of the source 1."""
     with use_backend(backend):
-        return source_problem(mesh).solve(np.ones(mesh.nvertices))
+        return source_problem(fresh(mesh)).solve(np.ones(mesh.nvertices))
 
 
 def plain_state(mesh, source=None):
     """The same by a plain scikit-fem script."""
+    mesh = fresh(mesh)
     basis = Basis(mesh, ElementTriP1())
     b = unit.assemble(basis) if source is None else mass.assemble(basis) @ source
     return solve(*condense(laplace.assemble(basis), b, D=mesh.boundary_nodes()))
 
 
-def default_factorization(dofs):
+def default_factorization(mesh):
     """SuperLU as it is called here, and as it is called by default."""
-    A = inner_matrices(square(dofs))[0].tocsc()
+    A = inner_matrices(mesh)[0].tocsc()
 
     def ours():
         with use_backend("superlu"):
@@ -77,12 +98,12 @@ def default_factorization(dofs):
     return Case("factorization, checks included", "scipy's splu", ours, partial(splu, A), 1.8, f"{A.shape[0]} unknowns")
 
 
-def direct_pardiso(dofs):
+def direct_pardiso(mesh):
     """PARDISO with all checks, and called directly."""
     import pypardiso
     from scipy.sparse import triu
 
-    A = inner_matrices(square(dofs))[0]
+    A = inner_matrices(mesh)[0]
 
     def ours():
         with use_backend("pardiso"):
@@ -99,9 +120,8 @@ def direct_pardiso(dofs):
     return Case(name, "PARDISO alone", ours, theirs, 1.0 / 1.2, size)
 
 
-def scikit_fem_solve(dofs, backend):
+def scikit_fem_solve(mesh, backend):
     """From the mesh to the state."""
-    mesh = square(dofs)
     bar = 8.0 if backend == "pardiso" else None
     name, size = f"mesh to state, {backend}", f"{mesh.nvertices} dofs"
     return Case(name, "plain scikit-fem", partial(mesh_to_state, mesh, backend), partial(plain_state, mesh), bar, size)
@@ -126,10 +146,8 @@ def forward_map(dofs):
 def point_location(dofs, count):
     """Point sensors on a mesh whose vertices were moved at random."""
     mesh = square(dofs)
-    p, inner = mesh.p.copy(), mesh.interior_nodes()
+    basis = Basis(MeshTri(jittered(mesh, 0.25), mesh.t), ElementTriP1())
     rng = np.random.default_rng(0)
-    p[:, inner] += 0.25 * rng.uniform(-1.0, 1.0, (2, len(inner))) / (dofs**0.5 - 1.0)
-    basis = Basis(MeshTri(p, mesh.t), ElementTriP1())
     points = rng.uniform(0.05, 0.95, (count, 2))
     bar = 500.0 if count == 2000 else None
     size = f"{count} points, {basis.N} dofs"
@@ -155,13 +173,11 @@ def reassembly(dofs):
     return Case("assembly, new conductivity", "scikit-fem's assembly", ours, theirs, 30.0, f"{basis.N} dofs")
 
 
-def ngsolve_solve(dofs, inverse, peer, bar):
-    """From the mesh to the state by NGSolve, with its own sparse Cholesky factorization or with MKL's."""
+def ngsolve_solve(mesh, inverse, threads, bar):
+    """From the mesh to the state by NGSolve: its own factorization or MKL's, as it is or on all threads."""
     import ngsolve as ng
-    from ngsolve.meshes import MakeStructured2DMesh
 
-    mesh, cells = square(dofs), round(dofs**0.5) - 1
-    other = MakeStructured2DMesh(quads=False, nx=cells, ny=cells)
+    other = _ngsolve_mesh(mesh)
 
     def theirs():
         space = ng.H1(other, order=1, dirichlet=".*")
@@ -170,9 +186,31 @@ def ngsolve_solve(dofs, inverse, peer, bar):
         f = ng.LinearForm(v * ng.dx).Assemble()
         state = ng.GridFunction(space)
         state.vec.data = a.mat.Inverse(space.FreeDofs(), inverse=inverse) * f.vec
+        return state.vec.FV().NumPy()
 
-    ours = partial(mesh_to_state, mesh, "pardiso")
-    return Case("mesh to state, pardiso", peer, ours, theirs, bar, f"{mesh.nvertices} dofs")
+    def theirs_on_all_threads():
+        with ng.TaskManager():
+            return theirs()
+
+    state = mesh_to_state(mesh, "pardiso")
+    assert np.abs(theirs() - state).max() <= 1e-9 * np.abs(state).max()
+    peer = "NGSolve" + (" with MKL" if inverse == "pardiso" else "") + (", TaskManager" if threads else "")
+    ours, call = partial(mesh_to_state, mesh, "pardiso"), theirs_on_all_threads if threads else theirs
+    return Case("mesh to state, pardiso", peer, ours, call, bar, f"{mesh.nvertices} dofs")
+
+
+def _ngsolve_mesh(mesh):
+    """The same mesh in NGSolve."""
+    import ngsolve as ng
+    from netgen import meshing
+
+    result = meshing.Mesh(dim=2)
+    result.AddPoints(np.ascontiguousarray(mesh.p.T))
+    result.Add(meshing.FaceDescriptor(surfnr=1, domin=1, domout=0, bc=1))
+    result.AddElements(dim=2, index=1, data=np.ascontiguousarray(mesh.t.T, dtype=np.int32), base=0)
+    edges = mesh.facets[:, mesh.boundary_facets()]
+    result.AddElements(dim=1, index=1, data=np.ascontiguousarray(edges.T, dtype=np.int32), base=0)
+    return ng.Mesh(result)
 
 
 def _pymor_model(dofs):
