@@ -51,16 +51,22 @@ class Function:
         """The gradient, shaped like x."""
         with _evaluating(self.module), recording():
             points = self._points(x).requires_grad_()
-            slope = _derivative(self._output(points).sum(), points)
+            slope = self._slope(points)
         return array_of(slope).T[: len(x)].reshape(np.shape(x))
 
     def laplacian(self, x: Any) -> Array:
         """The sum of the second derivatives, ``x.shape[1:]``."""
         with _evaluating(self.module), recording():
             points = self._points(x).requires_grad_()
-            slope = _derivative(self._output(points).sum(), points, again=True)
+            slope = self._slope(points, again=True)
             total = sum(_derivative(slope[:, i].sum(), points, again=True)[:, i] for i in range(len(x)))
         return array_of(total).reshape(np.shape(x)[1:])
+
+    def _slope(self, points: Any, *, again: bool = False) -> Any:
+        values = self._output(points)
+        if not values.requires_grad and len(values) and not bool((values == values[0]).all()):
+            raise InputError("the module returns values that vary, detached from the points; expected a gradient")
+        return _derivative(values.sum(), points, again=again)
 
     def _points(self, x: Any) -> Any:
         """The points as rows, in the precision and on the device of the module."""
@@ -75,7 +81,7 @@ class Function:
     def _output(self, points: Any) -> Any:
         try:
             values = self.module(points)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as error:
             came = f"{error} (points of shape {tuple(points.shape)}, {points.dtype})"
             raise InputError(f"the module failed: {came}; expected a module on rows of points") from error
         if not isinstance(values, load_torch().Tensor) or values.is_complex():

@@ -125,7 +125,10 @@ class NeuralOperator:
         if not self._arrays:
             raise InputError("the operator is not trained; there is nothing to save")
         arrays: dict[str, Any] = dict(self._arrays)
-        np.savez_compressed(_npz_path(path), **arrays)
+        try:
+            np.savez_compressed(_npz_path(path), **arrays)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
     @classmethod
     def load(cls, path: str | Path, *, name: str = "operator") -> NeuralOperator:

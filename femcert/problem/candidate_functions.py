@@ -56,6 +56,8 @@ def sampled_state(problem: Problem, state: Any) -> NDArray[Any]:
     """Nodal interpolant of a function, or a column for each function in a list (a vector if there is one)."""
     if not isinstance(state, (list, tuple)):
         return sampled(problem.basis, callable_of(state), "state")
+    if not state:
+        raise InputError("state is an empty list; expected a function of x, or one for each observation time")
     parts = [sampled(problem.basis, callable_of(f), f"state[{i}]") for i, f in enumerate(state)]
     return np.column_stack(parts) if len(parts) != 1 else parts[0]
 
@@ -66,7 +68,7 @@ def checked_envelope(problem: Problem, envelope: Any) -> Any:
         return None if envelope is None else number(envelope, "envelope", least=0.0)
     values, elements = real_array(envelope, "envelope"), problem.basis.mesh.nelements
     if values.shape != (elements,) or values.min() < 0.0:
-        came = f"shape {values.shape} and the least value {values.min():g}"
+        came = f"shape {values.shape}" + (f" and the least value {values.min():g}" if values.size else "")
         raise InputError(f"envelope has {came}; expected a number or ({elements},), one per element, not below 0")
     return frozen(values)
 

@@ -144,6 +144,27 @@ def test_a_constant_has_no_derivatives(points):
     assert not Function(One()).laplacian(points).any()
 
 
+def test_values_that_vary_without_a_gradient_are_refused(points):
+    class Detached(torch.nn.Module):
+        def forward(self, x):
+            return torch.sin(x[:, :1]).detach()
+
+    assert Function(Detached())(points) == pytest.approx(np.sin(points[0]), abs=1e-15)
+    for derivative in (Function(Detached()).gradient, Function(Detached()).laplacian):
+        with pytest.raises(fc.InputError, match="vary, detached from the points"):
+            derivative(points)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError])
+def test_a_module_that_fails_is_said_to(points, error):
+    class Failing(torch.nn.Module):
+        def forward(self, x):
+            raise error("no such thing")
+
+    with pytest.raises(fc.InputError, match=r"the module failed: .*no such thing"):
+        Function(Failing())(points)
+
+
 @pytest.mark.parametrize("grad_mode", [torch.no_grad, torch.enable_grad])
 def test_the_callers_gradient_mode_does_not_matter(points, grad_mode):
     with grad_mode():

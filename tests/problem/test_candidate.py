@@ -74,6 +74,14 @@ def test_from_functions():
         fc.Candidate.from_functions(problem, parameter=1.0, state=lambda x: np.ones(3))
 
 
+def test_empty_lists_are_refused():
+    problem = source_problem()
+    with pytest.raises(fc.InputError, match="state is an empty list"):
+        fc.Candidate.from_functions(problem, state=[], parameter=0.0)
+    with pytest.raises(fc.InputError, match=r"envelope has shape \(0,\)"):
+        fc.Candidate.from_functions(problem, state=0.0, parameter=0.0, residual=lambda x: 0.0 * x[0], envelope=[])
+
+
 def test_from_functions_of_heat_and_regions():
     problem = heat_problem([0.05, 0.1])
     x = problem.basis.doflocs[0]
