@@ -46,7 +46,8 @@ def triangulated(basis: Basis, values: Any) -> tuple[Any, Any]:
     if basis.mesh.dim() != 2:
         raise InputError(f"an image needs a 2D mesh; this one has dimension {basis.mesh.dim()}")
     if isinstance(basis.elem, ElementTriP1):
-        return Triangulation(*basis.mesh.p[:, : basis.N], basis.mesh.t.T), np.asarray(values)
+        x, y = basis.mesh.p[:, : basis.N]
+        return Triangulation(x, y, basis.mesh.t.T), np.asarray(values)
     mesh, z = basis.refinterp(np.asarray(values), nrefs=1)
     t = mesh.t if len(mesh.t) == 3 else np.hstack([mesh.t[[0, 1, 2]], mesh.t[[0, 2, 3]]])
     return Triangulation(mesh.p[0], mesh.p[1], t.T), z
