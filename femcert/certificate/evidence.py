@@ -94,7 +94,7 @@ def discrete_evidence(problem: Problem, data: Data) -> Evidence:
         raise UncertifiedError(f"no forward matrix is known for a {type(problem).__name__}")
     A = scaled_forward(problem, None, data)
     y = data.whiten(data.values - problem.offset)
-    consistent = ConsistentSet(A, y, data.noise_level, rounding=problem.rounding, **_ball(problem))
+    consistent = ConsistentSet(A, y, data.noise_level, rounding=problem.rounding_of(data), **_ball(problem))
     root = problem.parameters.root
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
 
@@ -121,7 +121,7 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
     level = data.noise_level + float(np.linalg.norm(predicted.errors))
     radius = constant.radius(float(np.linalg.norm(y)) + level)
     for _ in range(MOST_ROUNDS):
-        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, rounding=problem.rounding)
+        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, rounding=problem.rounding_of(data))
         smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
         if not smaller < CLOSER * radius:
             break
@@ -156,7 +156,7 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     rest = 0.5 * validity.lipschitz.value * reach**2
     A = scaled_forward(problem, centre, data)
     y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
-    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding, **_ball(problem))
+    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding_of(data), **_ball(problem))
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
 

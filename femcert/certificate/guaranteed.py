@@ -140,10 +140,10 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
 def _parts(
     problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str
 ) -> tuple[Bound, Bound, Bound]:
-    y = data.whiten(data.values)
+    y, rounding = data.whiten(data.values), problem.rounding_of(data)
     none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.has_state else "there is no state")
     if state == "recomputed" or not problem.has_state:
-        misfit = _norm(exact.values - y) + problem.rounding * (_norm(exact.values) + _norm(y))
+        misfit = _norm(exact.values - y) + rounding * (_norm(exact.values) + _norm(y))
         known = not isinstance(problem, EllipticSource)
         source = "rounding of the exact map" if known else "energy errors of state and adjoint states"
         words = "norm of F c - y" if known else "norm of H u - y, state recomputed"
@@ -154,8 +154,8 @@ def _parts(
     size = _norm(read) + data.norm(problem.predict(np.abs(u), candidate.parameter))
     off = read - exact.values
     share = _boundary_share(problem, data, u, off)
-    misfit = _norm(read - y) + problem.rounding * (size + _norm(y))
-    missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + problem.rounding * size
+    misfit = _norm(read - y) + rounding * (size + _norm(y))
+    missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + rounding * size
     return (
         Bound(misfit, "upper", "norm of H u - y"),
         Bound(missed, "upper", "dual-weighted residual at every sensor"),

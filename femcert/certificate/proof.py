@@ -51,7 +51,8 @@ def proven_radius(
     misfit = data.norm(response + problem.offset - data.values)
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
-    return proven, C * problem.rounding * size + problem.rounding * problem.parameters.norm(candidate.parameter)
+    rounding = problem.rounding * problem.parameters.norm(candidate.parameter)
+    return proven, C * problem.rounding_of(data) * size + rounding
 
 
 def _proven_on_ball(
@@ -63,7 +64,7 @@ def _proven_on_ball(
         return np.inf, 0.0
     inside = space.nearest(candidate.parameter)
     predicted = problem.predict(problem.solve(inside), inside)
-    rounding = problem.rounding * (data.norm(predicted) + data.norm(data.values))
+    rounding = problem.rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
     eps = data.norm(predicted - data.values) + data.noise_level + rounding
     if not eps > 0.0:
         return np.inf, 0.0

@@ -71,6 +71,9 @@ class Factorization:
         with an optional backend (`femcert.linalg.use_backend`).
     name
         What the matrix is, for error messages.
+    to_rounding
+        True where the caller knows of no error but rounding: an iteration then does not end at the tolerance that
+        `use_backend` was given, but at the least one that it knows.
 
     Attributes
     ----------
@@ -88,9 +91,15 @@ class Factorization:
         are small enough to read the pivots, else if a seeded random vector shows it.
     """
 
-    def __init__(self, matrix: Any, *, definite: bool, name: str = "operator") -> None:
+    def __init__(
+        self, matrix: Any, *, definite: bool, name: str = "operator", to_rounding: bool = False
+    ) -> None:
         A = csc_matrix(matrix)
         _check(A, name)
+        if not A.has_canonical_format:
+            # SuperLU sorts and sums where the entries are; these are the caller's.
+            A = A.copy()
+            A.sum_duplicates()
         # The libraries read the memory as it is.
         A = A.astype(np.float64, copy=False)
         self.name = name
@@ -103,12 +112,17 @@ class Factorization:
             if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
             choice = choose(A) if definite else Choice("superlu")
+            if to_rounding:
+                choice = Choice(choice.name)
             with stage("factorization", f"{name}, {A.shape[0]:,} unknowns, {choice.name}"):
                 self._solver = _solver(A, choice, definite, name)
             self.backend = choice.name
             _count()
-            self.condition = self._scaled_condition(magnitudes)
+            self.condition, weak = self._scaled_condition(magnitudes)
             self._probe(A, b, size)
+            if self.tolerance:
+                # Of all states the one that rounding hurts most; the error at which it ends is part of the tolerance.
+                self._solver.solve(self._root * weak)
 
     @property
     def loss(self) -> float:
@@ -122,7 +136,7 @@ class Factorization:
 
     @property
     def tolerance(self) -> float:
-        """Relative energy error at which a solve ends; 0 where there are factors."""
+        """Relative energy error at which solves end, or the largest so far; 0 where there are factors."""
         return float(self._solver.tolerance)
 
     def exact(self, purpose: str) -> Factorization:
@@ -154,7 +168,7 @@ class Factorization:
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
         if isinstance(self._solver, Multigrid):
-            self._solver.floor = float(np.finfo(float).eps) * self.condition
+            self._solver.floor = 32.0 * float(np.finfo(float).eps) * self.condition
         x = self._solver.solve(size * b)
         # An iteration has checked its own residual.
         misfit = 0.0 if self.tolerance else np.linalg.norm((A @ x) / size - b)
@@ -163,7 +177,7 @@ class Factorization:
         if self.symmetric and not (b @ x > 0.0 and self._solver.is_positive()):
             raise SolveError(f"the {self.name} is not positive definite")
 
-    def _scaled_condition(self, magnitudes: Any) -> float:
+    def _scaled_condition(self, magnitudes: Any) -> tuple[float, Array]:
         # Elimination does not feel a scaling of rows and columns, so neither does this number: ‖S‖ ‖S^-1‖ for
         # S = D^-1/2 A D^-1/2 with the diagonal D of A, the latter by inverse iteration.
         diagonal = magnitudes.diagonal()
@@ -176,10 +190,10 @@ class Factorization:
             x = root * self._solver.rough_solve(root * x, not self.symmetric and step % 2 == 1)
             length = float(np.linalg.norm(x))
             if not (np.isfinite(length) and length > 0.0):
-                return np.inf
+                return np.inf, x
             growth = max(growth, length)
         self._root, self._growth = root, growth
-        return size * growth
+        return size * growth, x / np.linalg.norm(x)
 
     def solve(self, right: Array) -> Array:
         """``A^-1 right`` for a vector or for columns, all columns at once."""

@@ -22,6 +22,8 @@ MOST_STEPS = 400
 ROUGH = 1e-4
 # The last Ritz value is the smallest eigenvalue from above; so much of it is taken for a lower bound.
 CAUTION = 0.5
+# Where rounding ends a solve, the residual is as large as its own rounding error, and the error this much larger.
+UNSEEN = 4.0
 
 
 class Multigrid:
@@ -33,7 +35,14 @@ class Multigrid:
 
     Steps go on until the right side, for the residual computed anew, is below ``(tolerance ‖x‖_A)²``. theta is half of
     the smallest Ritz value of a solve with a random vector, so that the bound is as good as a condition estimate. Where
-    rounding ends the progress sooner, an error up to `floor` is accepted.
+    rounding ends the progress sooner, an error up to `floor` is accepted, and becomes the `tolerance`.
+
+    Attributes
+    ----------
+    tolerance
+        The largest relative error of any solve so far, or what was asked for if that is larger.
+    floor
+        Errors at which rounding may end a solve; `Factorization` sets it when it knows the condition number.
 
     Raises
     ------
@@ -45,9 +54,8 @@ class Multigrid:
         diagonal = matrix.diagonal()
         if not np.all(diagonal > 0.0):
             raise SolveError(f"the {name} is singular or not positive definite: a diagonal entry is not positive")
-        self.name, self.tolerance = name, tolerance
-        # Errors at which rounding may end a solve; `Factorization` sets it when it knows the condition number.
-        self.floor = 0.0
+        self.name, self.tolerance, self.floor = name, tolerance, 0.0
+        self._aim = tolerance
         # With a unit diagonal neither the unit of the entries nor the grading of the mesh matters.
         self._root = np.sqrt(diagonal)
         scale = diags(1.0 / self._root)
@@ -59,11 +67,11 @@ class Multigrid:
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` for a vector or columns, each within the tolerance."""
-        return self._solve(right, self.tolerance)
+        return self._solve(right, self._aim)
 
     def rough_solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` to a few digits."""
-        return self._solve(right, max(ROUGH, self.tolerance))
+        return self._solve(right, max(ROUGH, self._aim))
 
     def is_positive(self) -> bool:
         """Whether no direction without energy was met; else there is no object."""
@@ -79,7 +87,8 @@ class Multigrid:
         return x
 
     def _column(self, right: Array, tolerance: float) -> Array:
-        b = right / self._root
+        with np.errstate(over="ignore"):
+            b = right / self._root
         size = float(np.abs(b).max(initial=0.0))
         if not np.isfinite(size):
             return np.full_like(b, np.nan)
@@ -88,21 +97,30 @@ class Multigrid:
         return size * self._run(b / size, tolerance).x / self._root
 
     def _run(self, b: Array, tolerance: float) -> _Run:
-        """Conjugate gradients, begun anew with the true residual until that is small."""
-        run, reached = _Run(np.zeros_like(b)), np.inf
+        """Conjugate gradients, begun anew with the true residual until that is small, or no longer gets smaller."""
+        run, last, before = _Run(np.zeros_like(b)), None, np.inf
         while True:
             r = b - self._matrix @ run.x
             z = self._precondition(r)
             square = self._positive(float(r @ z), allow_zero=True)
-            before, reached = reached, np.inf
-            if run.energy > 0.0:
-                reached = float(np.sqrt(square / self._least / run.energy))
-            if reached <= tolerance or 0.5 * before < reached <= self.floor:
+            reached = float(np.sqrt(square / self._least / run.energy)) if run.energy > 0.0 else np.inf
+            if reached <= tolerance:
                 return run
-            if before < np.inf and not reached < 0.5 * before:
-                words = f"the relative error {tolerance:g}; it ended at {min(reached, before):.2g}"
-                raise SolveError(f"an iterative solve with the {self.name} did not reach {words}")
+            if last is not None and not reached < 0.5 * before:
+                if before < reached:
+                    run.x, reached = last, before
+                return self._ended(run, reached, tolerance)
+            if run.energy > 0.0:
+                last, before = run.x, reached
             self._descend(run, r, z, square, tolerance**2 * self._least)
+
+    def _ended(self, run: _Run, reached: float, tolerance: float) -> _Run:
+        """The best that rounding allows, if it is no worse than the condition number explains."""
+        if not reached <= self.floor:
+            words = f"the relative error {tolerance:g}; it ended at {reached:.2g}"
+            raise SolveError(f"an iterative solve with the {self.name} did not reach {words}")
+        self.tolerance = max(self.tolerance, UNSEEN * reached)
+        return run
 
     def _descend(self, run: _Run, r: Array, z: Array, square: float, target: float) -> None:
         p = z

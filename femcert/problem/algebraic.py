@@ -24,7 +24,7 @@ NO_DIGITS = 1e30
 
 
 def error_in_data(problem: LinearProblem, energies: Any, solves: float = 1.0) -> float:
-    """An r with ``‖H e‖ <= r ‖H u‖``, for the states u of the class and the errors e of `solves` solves for each.
+    """An r with ``‖H e‖ <= r tol ‖H u‖``, for the states u of the class and the errors e of `solves` solves for each.
 
     A solve ends at ``‖e‖_A <= tol ‖u‖_A``. So ``‖H e‖ <= eta beta tol ‖q‖_Q``, where eta² is the largest eigenvalue of
     ``H A^-1 H'`` and beta² that of `energies` in Q: a matrix above ``‖u‖_A²`` in the coordinates, or a function that
@@ -32,11 +32,17 @@ def error_in_data(problem: LinearProblem, energies: Any, solves: float = 1.0) ->
     solves end at rounding, and for classes that a ball determines, it is the largest one: r is then relative to the
     norm of the forward map, as rounding errors are. The norm of the data is without weights.
 
+    The forward matrix is made column by column: ``‖H sum c_j e_j‖ <= eta tol sum |c_j| ‖u_j‖_A``, and its square at
+    most k times the form of the diagonal of `energies`. Made row by row, with adjoint states, the trace of
+    ``H A^-1 H'`` takes the place of its largest eigenvalue.
+
     Sensors that are far from the sources, or where states cancel, see little of a state, but all of its error.
     """
-    eta = np.sqrt(_largest_row(problem.factor.gram_bound(problem.sensors.matrix[:, problem.free].T)))
-    found = eta * np.sqrt(_largest(problem, energies)) / max(_seen(problem), 1e-300)
-    return float(min(solves * problem.factor.tolerance * max(found, _of_offset(problem, eta)), NO_DIGITS))
+    sights = problem.factor.gram_bound(problem.sensors.matrix[:, problem.free].T)
+    by_columns = problem.parameters.dimension <= problem.observation_count
+    eta = float(np.sqrt(_largest_row(sights) if by_columns else sights.diagonal().sum()))
+    found = eta * np.sqrt(_largest(problem, energies, by_columns)) / max(_seen(problem), 1e-300)
+    return float(min(solves * max(found, _of_offset(problem, eta)), NO_DIGITS))
 
 
 def _of_offset(problem: LinearProblem, eta: float) -> float:
@@ -52,14 +58,18 @@ def _largest_row(matrix: Any) -> float:
     return float(abs(matrix).sum(axis=1).max())
 
 
-def _largest(problem: LinearProblem, energies: Any) -> float:
-    """At least the largest eigenvalue of a matrix in the coordinates, in the norm of Q."""
-    space = problem.parameters
-    if space.dimension > MOST_DENSE:
+def _largest(problem: LinearProblem, energies: Any, by_columns: bool) -> float:
+    """At least the largest eigenvalue of a matrix in the coordinates, in the norm of Q; of k times its diagonal."""
+    space, k = problem.parameters, problem.parameters.dimension
+    if k > MOST_DENSE:
         apply = energies if callable(energies) else energies.dot
-        return 1.1 * largest_eigenvalue(apply, space.gram, space.solve_gram, tolerance=1e-3)
-    dense = energies(np.eye(space.dimension)) if callable(energies) else energies
+        largest = 1.1 * largest_eigenvalue(apply, space.gram, space.solve_gram, tolerance=1e-3)
+        # Columns of a local class are nearly independent; how nearly, the condition number of their Gram matrix says.
+        return k * space.dependence * largest if by_columns else largest
+    dense = energies(np.eye(k)) if callable(energies) else energies
     dense = dense.toarray() if issparse(dense) else dense
+    if by_columns:
+        dense = k * np.diag(np.diag(dense))
     half = solve_triangular(space.root, dense, trans="T")
     return _largest_row(solve_triangular(space.root, half.T, trans="T"))
 

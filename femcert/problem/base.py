@@ -147,6 +147,10 @@ class Problem(ABC):
         """What the solves behind a prediction may lose to rounding, relative to its size."""
         return ROUNDING
 
+    def rounding_of(self, data: Data | None) -> float:
+        """The same in the norm of the data, relative to ``‖H u‖_Y``; without data the norm is Euclidean."""
+        return self.rounding * (1.0 if data is None else data.spread)
+
     @property
     def backend(self) -> str | None:
         """What solves the state equation (see `femcert.linalg.use_backend`); None if nothing was solved yet."""

@@ -94,6 +94,15 @@ class Data:
             return self.whiten(values)
         return solve_triangular(self._root, values, lower=True, trans="T")
 
+    @cached_property
+    def spread(self) -> float:
+        """At least ``‖L^-1‖ ‖L‖``: by how much an error relative to ``‖y‖`` may be larger relative to ``‖y‖_Y``."""
+        if self._covariance is None:
+            return 1.0
+        if self._root.ndim == 1:
+            return float(self._root.max() / self._root.min())
+        return float(np.linalg.cond(self._root)) * (1.0 + 1e-9)
+
     def norm(self, values: Array) -> float:
         """``‖values‖_Y``."""
         return float(np.linalg.norm(self.whiten(values)))

@@ -194,11 +194,14 @@ class HeatInitial(LinearProblem):
     def rounding(self) -> float:
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         solves = 1 if self.scheme == "exact" else self.steps
-        return max(ROUNDING, solves * self.factor.loss, self._algebraic)
+        return max(ROUNDING, solves * self.factor.loss, self.factor.tolerance * self._leverage)
 
     @cached_property
-    def _algebraic(self) -> float:
-        """What time steps that end early leave in the data: no step lets the energy of a state or an error grow."""
+    def _leverage(self) -> float:
+        """What time steps that end early leave in the data, over the tolerance.
+
+        No step lets the energy of a state or of an error grow.
+        """
         if not self.factor.tolerance or self.scheme == "exact":
             return 0.0
         E = self.residual_mass + THETA[self.scheme] * self.time_step * self._stiffness

@@ -98,11 +98,11 @@ class LinearProblem(Problem):
     @property
     def rounding(self) -> float:
         """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.factor.loss, self._algebraic)
+        return max(ROUNDING, self.factor.loss, self.factor.tolerance * self._leverage)
 
     @cached_property
-    def _algebraic(self) -> float:
-        """What solves that end early leave in the data, see `error_in_data`; 0 with factors."""
+    def _leverage(self) -> float:
+        """What a solve that ends early leaves in the data, over its tolerance, see `error_in_data`; 0 with factors."""
         if not self.factor.tolerance:
             return 0.0
         return error_in_data(self, self.factor.gram_bound((self.load @ self.parameters.matrix)[self.free]))

@@ -11,7 +11,7 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
-from .base import Problem
+from .base import ROUNDING, Problem
 from .boundary import Value
 from .checks import Array, freeze_sparse, frozen
 from .data import Data
@@ -88,6 +88,11 @@ class NonlinearProblem(Problem):
     def backend(self) -> str | None:
         """What solves the linearized equation; None if nothing was solved yet."""
         return None if self._latest is None else self._latest.factor.backend
+
+    @property
+    def rounding(self) -> float:
+        """A solve loses digits as the condition number of the latest linearization says."""
+        return ROUNDING if self._latest is None else max(ROUNDING, self._latest.factor.loss)
 
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""
@@ -168,8 +173,8 @@ class NonlinearProblem(Problem):
 
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
         A = self._operator(u, q)[self.free][:, self.free]
-        factor = Factorization(A, definite=self.definite, name="derivative of the state equation")
-        return A, factor.exact("a nonlinear problem")
+        name = "derivative of the state equation"
+        return A, Factorization(A, definite=self.definite, name=name, to_rounding=True)
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:
         u = self.boundary.values.copy()

@@ -90,7 +90,8 @@ class ParameterSpace:
     @cached_property
     def _gram_factor(self) -> Factorization:
         try:
-            return Factorization(self.gram, definite=True, name="Gram matrix of the parameter space")
+            name = "Gram matrix of the parameter space"
+            return Factorization(self.gram, definite=True, name=name, to_rounding=True)
         except SolveError as error:
             raise InputError(f"the columns of the parameter space are linearly dependent: {error}") from None
 
@@ -99,6 +100,13 @@ class ParameterSpace:
         if issparse(self.gram):
             return self._gram_factor.solve(right)
         return solve_triangular(self.root, solve_triangular(self.root, right, trans="T"))
+
+    @property
+    def dependence(self) -> float:
+        """Twice an estimate of the condition number of the Gram matrix, scaled to a unit diagonal."""
+        if issparse(self.gram):
+            return 2.0 * self._gram_factor.condition
+        return 2.0 * float(np.linalg.cond(self.root / np.linalg.norm(self.root, axis=0))) ** 2
 
     def field(self, coefficients: Any) -> Array:
         """Dof vector ``B c``."""

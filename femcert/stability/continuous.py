@@ -76,6 +76,7 @@ class SourceMap:
 
     def __init__(self, problem: EllipticSource, whitening: Array) -> None:
         self.space, self.whitening = problem.parameters, whitening
+        self.spread = float(np.linalg.cond(whitening))
         if isinstance(problem.sensors, PointSensors) and problem.sensors.bounded:
             # The adjoint state of a point value has a kink there, so that is where a vertex belongs.
             self.problem = cut_at_sensors(problem)
@@ -137,7 +138,8 @@ class SourceMap:
         eta, r = self.conditions.of(Field(problem.parameters.basis, q), state)
         values = self.sensors @ state + self.adjoint[problem.free].T @ r
         size = np.abs(self.sensors) @ np.abs(state)
-        errors = problem.rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + 1e-14 * size
+        rounding = problem.rounding * self.spread
+        errors = rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + 1e-14 * size
         if self.functions is not None:
             missing, missed = self._left_out(q[:, None], coefficients[:, None])
             values = values + self._seen @ coefficients

@@ -57,18 +57,19 @@ def certified_weights(problem: Problem, *, data: Data | None = None) -> Weights:
     if not problem.definite:
         raise UncertifiedError("the operator is not said to be symmetric definite; give weights as numbers")
     whiten = (lambda y: y) if data is None else problem.check_data(data).whiten
+    spread = 1.0 if data is None else data.spread
     if isinstance(problem, HeatInitial):
         return _of_heat(problem, whiten)
     H = problem.sensors.matrix
     factor = state_norm(problem, "energy").factor
     free, fixed = problem.free, problem.boundary.prescribed
     z = _solved(factor, dense(H[:, free].T))
-    pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T))
+    pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T), factor.loss * spread**2)
     coupling = problem.operator[fixed][:, free]
     y = dense(H[:, fixed].T) - coupling @ z
     return Weights(
         pde=Bound(pde, "upper", "norm of H S on the discrete problem"),
-        bc=Bound(_boundary_norm(problem, y, whiten), "upper", "norm of H E on the discrete problem"),
+        bc=Bound(_boundary_norm(problem, y, whiten, spread), "upper", "norm of H E on the discrete problem"),
     )
 
 
@@ -91,22 +92,23 @@ def _solved(factor: Factorization, right: Array) -> Array:
     return np.hstack(parts)
 
 
-def _boundary_norm(problem: LinearProblem, y: Array, whiten: Callable[[Array], Array]) -> float:
+def _boundary_norm(problem: LinearProblem, y: Array, whiten: Callable[[Array], Array], spread: float) -> float:
     fixed = problem.boundary.prescribed
     if not len(fixed):
         return 0.0
     K: Any = state_norm(problem, "h1").matrix
-    state_norm(problem, "energy").factor.exact("a certified weight of boundary values")
+    inner = state_norm(problem, "energy").factor.exact("a certified weight of boundary values")
     whole = Factorization(K, definite=True, name="H1 norm on all dofs")
     right = np.zeros((problem.basis.N, y.shape[1]))
     right[fixed] = y
     gram = whole.gram_from_above(np.asarray(y.T @ _solved(whole, right)[fixed]))
-    return _largest(whiten(whiten(gram).T))
+    # Errors of y count twice in the Gram matrix.
+    return _largest(whiten(whiten(gram).T), (whole.loss + 2.0 * inner.loss) * spread**2)
 
 
-def _largest(gram: Array) -> float:
-    """Root of the largest eigenvalue of a Gram matrix, from above."""
+def _largest(gram: Array, loss: float = 0.0) -> float:
+    """Root of the largest eigenvalue of a Gram matrix, from above; `loss` is what its solves may have cost it."""
     if not np.all(np.isfinite(gram)):
         raise InputError("the sensors or the covariance are not finite")
     value = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
-    return float(np.sqrt(max(value, 0.0) * (1.0 + ROUNDING)))
+    return float(np.sqrt(max(value, 0.0) * (1.0 + ROUNDING + loss)))
