@@ -136,7 +136,10 @@ class Factorization:
 
     @property
     def tolerance(self) -> float:
-        """Relative energy error at which solves end, or the largest so far; 0 where there are factors."""
+        """Relative energy error at which solves end, but for rounding; 0 where there are factors.
+
+        Where rounding ends an iteration sooner, the largest of these errors so far.
+        """
         return float(self._solver.tolerance)
 
     def exact(self, purpose: str) -> Factorization:
