@@ -156,7 +156,8 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     rest = 0.5 * validity.lipschitz.value * reach**2
     A = scaled_forward(problem, centre, data)
     y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
-    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=problem.rounding_of(data), **_ball(problem))
+    rounding = problem.rounding_of(data, centre)
+    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=rounding, **_ball(problem))
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
 

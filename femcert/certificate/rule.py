@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InputError
+import numpy as np
+
+from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -14,6 +16,9 @@ from ..stability import Stability
 from ..stages import stage
 from .certificate import Certificate
 from .comparison import Comparison
+
+# Squares of smaller numbers, and of what they differ by, are lost.
+SMALLEST = 1e-140
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +78,8 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     InputError
         The candidate does not belong to the problem, or the class has more coordinates than observations.
     UncertifiedError
-        The stability constant is infinite, or the rule needs a residual that the candidate does not have.
+        The stability constant is infinite, the rule needs a residual that the candidate does not have, or the numbers
+        are too small to be squared.
 
     Examples
     --------
@@ -89,4 +95,17 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    return rule.resolved(problem, problem.check_data(data)).certify(problem, data, candidate)
+    _refuse_tiny(problem.check_data(data), candidate)
+    return rule.resolved(problem, data).certify(problem, data, candidate)
+
+
+def _refuse_tiny(data: Data, candidate: Candidate) -> None:
+    """Refuse data or a parameter of which no square is left: a distance of theirs would be zero."""
+    sizes = {"data": np.append(data.whiten(data.values), data.noise_level)}
+    if isinstance(candidate, Candidate):
+        sizes["parameter"] = candidate.parameter
+    for name, values in sizes.items():
+        largest = float(np.abs(values).max(initial=0.0))
+        if 0.0 < largest < SMALLEST:
+            words = f"at most {largest:.2g}, too small to be squared"
+            raise UncertifiedError(f"the {name} is {words}; choose another unit")

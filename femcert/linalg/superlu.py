@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from ..errors import SolveError
+from . import backends
 
 Array = NDArray[np.float64]
 
@@ -22,8 +23,12 @@ def lu_factors(matrix: Any, *, symmetric: bool, name: str) -> Any:
     Raises
     ------
     SolveError
-        A pivot vanishes, or the factors do not fit in memory.
+        A pivot vanishes, or the factors do not fit in memory: they are not begun where an estimate says so.
     """
+    needed, free = backends.factor_bytes(matrix, "superlu"), backends.free_bytes()
+    if needed > free:
+        size = f"about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        raise SolveError(f"the factors of the {name} ({matrix.shape[0]} unknowns) would take {size}")
     options: dict[str, Any] = {"permc_spec": "COLAMD"}
     if symmetric:
         options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}

@@ -147,8 +147,11 @@ class Problem(ABC):
         """What the solves behind a prediction may lose to rounding, relative to its size."""
         return ROUNDING
 
-    def rounding_of(self, data: Data | None) -> float:
-        """The same in the norm of the data, relative to ``‖H u‖_Y``; without data the norm is Euclidean."""
+    def rounding_of(self, data: Data | None, at: Any = None) -> float:
+        """The same in the norm of the data, relative to ``‖H u‖_Y``; without data the norm is Euclidean.
+
+        Of a nonlinear problem at a parameter.
+        """
         return self.rounding * (1.0 if data is None else data.spread)
 
     @property

@@ -11,7 +11,7 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
-from .base import ROUNDING, Problem
+from .base import Problem
 from .boundary import Value
 from .checks import Array, freeze_sparse, frozen
 from .data import Data
@@ -89,10 +89,10 @@ class NonlinearProblem(Problem):
         """What solves the linearized equation; None if nothing was solved yet."""
         return None if self._latest is None else self._latest.factor.backend
 
-    @property
-    def rounding(self) -> float:
-        """A solve loses digits as the condition number of the latest linearization says."""
-        return ROUNDING if self._latest is None else max(ROUNDING, self._latest.factor.loss)
+    def rounding_of(self, data: Data | None, at: Any = None) -> float:
+        """A solve loses digits as the condition number of the linearization at a parameter says."""
+        lost = 0.0 if at is None else self.linearize(at).factor.loss
+        return max(self.rounding, lost) * (1.0 if data is None else data.spread)
 
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""

@@ -54,7 +54,7 @@ def evaluate(
     u = problem.solve(q) if candidate.state is None else candidate.state
     predicted = problem.predict(u, q)
     misfit = data.norm(predicted - data.values)
-    rounding = problem.rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
+    rounding = problem.rounding_of(data, q) * (data.norm(predicted) + data.norm(data.values))
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
         data=Bound(misfit + rounding, "upper", "norm of H u - y"),

@@ -252,7 +252,7 @@ def stability(
 def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validate: bool) -> Stability:
     """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
     gap = continuous_gap(problem, data) if guarantee == "continuous" else None
-    found = spectrum(problem, scaled_forward(problem, at, data) if gap is None else gap.forward, data)
+    found = spectrum(problem, scaled_forward(problem, at, data) if gap is None else gap.forward, at, data)
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:

@@ -44,8 +44,8 @@ class Spectrum:
         return float(self.kept * (self.values[-1] - self.rounding))
 
 
-def spectrum(problem: Problem, scaled: Array, data: Data | None) -> Spectrum:
-    """Of a forward matrix in orthonormal coordinates and whitened `data`, as `scaled_forward` gives it.
+def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None) -> Spectrum:
+    """Of a forward matrix in orthonormal coordinates and whitened data, as `scaled_forward` gives it.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def spectrum(problem: Problem, scaled: Array, data: Data | None) -> Spectrum:
     """
     R = problem.parameters.root
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    rounding, kept = _rounding(problem, sigma, data)
+    rounding, kept = _rounding(problem, sigma, problem.rounding_of(data, at))
     return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
 
 
@@ -74,11 +74,11 @@ def _derivative(problem: Problem, at: Any) -> Array:
     return problem.jacobian(at)
 
 
-def _rounding(problem: Problem, sigma: Array, data: Data | None) -> tuple[float, float]:
+def _rounding(problem: Problem, sigma: Array, solves: float) -> tuple[float, float]:
     k, m = problem.parameters.dimension, problem.observation_count
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
     eps = np.finfo(float).eps
-    rounding = (problem.rounding_of(data) + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
+    rounding = (solves + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
     if not sigma[-1] > rounding:
         raise UncertifiedError(
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "

@@ -187,7 +187,7 @@ def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity |
         return None, str(error)
     predicted = problem.observe(problem.solve(at))
     with np.errstate(over="ignore"):
-        rounding = problem.rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
+        rounding = problem.rounding_of(data, at) * (data.norm(predicted) + data.norm(data.values))
         eps = data.norm(predicted - data.values) + data.noise_level + rounding
     if not np.isfinite(eps):
         return None, "misfit and noise level are too large for a finite number"
@@ -205,7 +205,7 @@ def _smallest(problem: EllipticCoefficient, at: Any, data: Data | None) -> tuple
     if k > m:
         return 0.0, f"the class has k = {k} coordinates but there are only m = {m} observations: C_stab is infinite"
     try:
-        return spectrum(problem, scaled_forward(problem, at, data), data).smallest, ""
+        return spectrum(problem, scaled_forward(problem, at, data), at, data).smallest, ""
     except UncertifiedError as error:
         return 0.0, str(error)
 

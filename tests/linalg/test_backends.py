@@ -20,6 +20,7 @@ from femcert.linalg import (
     smallest_eigenpairs,
     use_backend,
 )
+from femcert.linalg.factor import pivoted_factors
 
 INSTALLED = sorted(installed_backends())
 FACTORS = [name for name in INSTALLED if name != "multigrid"]
@@ -228,6 +229,17 @@ def test_multigrid_where_factors_do_not_fit(monkeypatch):
     assert backends.choose(large).name == "multigrid"
     monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
     assert backends.choose(large).name == "superlu"
+
+
+@pytest.mark.parametrize("definite", [True, False])
+def test_factors_that_cannot_fit_are_not_begun(monkeypatch, definite):
+    """Also where others than SuperLU have no say: pivots that are counted, matrices that are not definite."""
+    A = pencil(30)[0].tocsc()
+    monkeypatch.setattr(backends, "free_bytes", lambda: 1e5)
+    with use_backend("superlu"), pytest.raises(SolveError, match=r"would take about 0\.\d GB, and 0\.0 GB are free"):
+        Factorization(A, definite=definite)
+    with pytest.raises(SolveError, match="would take about"):
+        pivoted_factors(A, name="shifted form")
 
 
 def test_the_estimate_of_memory_is_near_what_superlu_takes():
