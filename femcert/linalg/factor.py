@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix, diags
+from scipy.sparse import csc_matrix
 
 from ..errors import SolveError, UncertifiedError
 from ..stages import stage
@@ -126,13 +126,13 @@ class Factorization:
 
     @property
     def loss(self) -> float:
-        """About the largest relative error of a solve.
+        """About the largest relative error of a solve: `rounding`, and ``tol kappa^1/2`` of an iteration."""
+        return self.rounding + self.tolerance * float(np.sqrt(self.condition))
 
-        ``8 eps kappa`` by rounding, with the condition number kappa; and ``tol kappa^1/2`` where a solve ends at a
-        relative energy error of tol.
-        """
-        rounding = 8.0 * float(np.finfo(float).eps) * self.condition
-        return rounding + self.tolerance * float(np.sqrt(self.condition))
+    @property
+    def rounding(self) -> float:
+        """What rounding takes of a solve, ``8 eps kappa`` with the condition number kappa."""
+        return 8.0 * float(np.finfo(float).eps) * self.condition
 
     @property
     def tolerance(self) -> float:
@@ -157,13 +157,9 @@ class Factorization:
         middle = (gram + gram.T) / 2.0
         return np.asarray(middle + 2.0 * self.tolerance * float(np.trace(middle)) * np.eye(len(middle)))
 
-    def gram_bound(self, columns: Any) -> Any:
-        """A matrix above ``C' A^-1 C``, without a solve: ``‖S^-1‖ C' D^-1 C`` with the diagonal D of A.
-
-        The norm is the one behind `condition`, doubled. Only for symmetric positive definite matrices.
-        """
-        scaled = diags(1.0 / self._root) @ columns
-        return 2.0 * self._growth * (scaled.T @ scaled)
+    def rough_solve(self, right: Array) -> Array:
+        """``A^-1 right`` to four digits in energy where there is an iteration, for sizes and not for results."""
+        return np.asarray(self._solver.rough_solve(right))
 
     def _probe(self, A: Any, b: Array, size: float) -> None:
         # Solves with a seeded vector show unstable pivots (residual) and a null space (huge solution). The matrix is
@@ -195,7 +191,7 @@ class Factorization:
             if not (np.isfinite(length) and length > 0.0):
                 return np.inf, x
             growth = max(growth, length)
-        self._root, self._growth = root, growth
+        self._root = root
         return size * growth, x / np.linalg.norm(x)
 
     def solve(self, right: Array) -> Array:

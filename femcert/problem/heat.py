@@ -194,7 +194,7 @@ class HeatInitial(LinearProblem):
     def rounding(self) -> float:
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         solves = 1 if self.scheme == "exact" else self.steps
-        return max(ROUNDING, solves * self.factor.loss, self.factor.tolerance * self._leverage)
+        return max(ROUNDING, solves * self.factor.rounding + self.factor.tolerance * self._leverage)
 
     @cached_property
     def _leverage(self) -> float:
@@ -208,7 +208,7 @@ class HeatInitial(LinearProblem):
         B = self.parameters.matrix
 
         def energies(coordinates: Array) -> Array:
-            u = self._initial(dense(B @ coordinates))
+            u = self._initial(B @ coordinates)
             return np.asarray(B.T @ (self.load[self.free].T @ solve_mass(self.residual_mass, E @ u)))
 
         return error_in_data(self, energies, self.steps * float(np.sqrt(len(self.times))))

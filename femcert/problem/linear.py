@@ -98,14 +98,19 @@ class LinearProblem(Problem):
     @property
     def rounding(self) -> float:
         """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.factor.loss, self.factor.tolerance * self._leverage)
+        return max(ROUNDING, self.factor.rounding + self.factor.tolerance * self._leverage)
 
     @cached_property
     def _leverage(self) -> float:
         """What a solve that ends early leaves in the data, over its tolerance, see `error_in_data`; 0 with factors."""
         if not self.factor.tolerance:
             return 0.0
-        return error_in_data(self, self.factor.gram_bound((self.load @ self.parameters.matrix)[self.free]))
+
+        def energies(coordinates: Array) -> Array:
+            right = (self.load @ (self.parameters.matrix @ coordinates))[self.free]
+            return np.asarray(self.parameters.matrix.T @ (self.load[self.free].T @ self.factor.rough_solve(right)))
+
+        return error_in_data(self, energies)
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""

@@ -103,10 +103,10 @@ class ParameterSpace:
 
     @property
     def dependence(self) -> float:
-        """Twice an estimate of the condition number of the Gram matrix, scaled to a unit diagonal."""
+        """The condition number of the Gram matrix, scaled to a unit diagonal; where it is sparse, twice an estimate."""
         if issparse(self.gram):
             return 2.0 * self._gram_factor.condition
-        return 2.0 * float(np.linalg.cond(self.root / np.linalg.norm(self.root, axis=0))) ** 2
+        return float(np.linalg.cond(self.root / np.linalg.norm(self.root, axis=0))) ** 2
 
     def field(self, coefficients: Any) -> Array:
         """Dof vector ``B c``."""

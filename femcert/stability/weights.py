@@ -64,7 +64,7 @@ def certified_weights(problem: Problem, *, data: Data | None = None) -> Weights:
     factor = state_norm(problem, "energy").factor
     free, fixed = problem.free, problem.boundary.prescribed
     z = _solved(factor, dense(H[:, free].T))
-    pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T), factor.loss * spread**2)
+    pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T), factor.rounding * spread**2)
     coupling = problem.operator[fixed][:, free]
     y = dense(H[:, fixed].T) - coupling @ z
     return Weights(

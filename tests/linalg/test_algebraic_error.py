@@ -41,11 +41,6 @@ def refined_solves(A, factor, right):
     return x
 
 
-def rounding(factor):
-    """What any solve loses, also one with factors."""
-    return 8.0 * np.finfo(float).eps * factor.condition
-
-
 @pytest.mark.parametrize(
     ("reaction", "precise", "tolerance"),
     [
@@ -140,7 +135,7 @@ def test_what_ill_conditioned_operators_lose(backend, robin):
     if backend == "multigrid":
         error = (problem.factor.solve(H.T) - x).astype(float)
         relative = np.sqrt(np.sum(error * (exact.operator @ error), axis=0) / np.diag(gram))
-        assert relative.max() <= problem.factor.tolerance + rounding(problem.factor)
+        assert relative.max() <= problem.factor.tolerance + problem.factor.rounding
 
 
 @pytest.mark.parametrize("backend", sorted(installed_backends()))
@@ -198,7 +193,7 @@ def test_stretched_meshes_are_solved_to_what_rounding_leaves(aspect, n):
         factor = Factorization(A, definite=True)
         error = (factor.solve(right) - x).astype(float)
     relative = np.sqrt(np.sum(error * (A @ error), axis=0) / np.sum(right * x, axis=0).astype(float))
-    assert relative.max() <= factor.tolerance + rounding(factor) <= 1e-3
+    assert relative.max() <= factor.tolerance + factor.rounding <= 1e-3
 
 
 @pytest.mark.parametrize("backend", sorted(installed_backends()))
