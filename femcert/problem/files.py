@@ -11,7 +11,7 @@ from ..errors import InputError
 MOST_BYTES, MOST_WRITTEN = 1 << 32, 1 << 26
 
 
-def check_regular(path: str | Path, *, most: int = MOST_BYTES) -> None:
+def check_regular(path: str | Path, *, most: int | None = MOST_BYTES) -> None:
     """Refuse what is no file of at most `most` bytes: a pipe, a device, a socket.
 
     What is missing, a directory or out of reach is left to the reader, which fails at once and says why.
@@ -29,5 +29,5 @@ def check_regular(path: str | Path, *, most: int = MOST_BYTES) -> None:
         return
     if not stat.S_ISREG(found.st_mode):
         raise InputError("it is a pipe or a device; expected a file")
-    if found.st_size > most:
+    if most is not None and found.st_size > most:
         raise InputError(f"it has {found.st_size:,} bytes; expected at most {most:,}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,8 +59,8 @@ def without_seal(record: Mapping[str, Any]) -> dict[str, Any]:
 def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise InputError(f"it has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InputError(f"it has the key {twice!r} twice")
     return found
 
 
