@@ -85,7 +85,7 @@ def _check_pieces(root: Any) -> None:
 
 def _check_names(section: Any, tag: str, place: str) -> None:
     seen = set()
-    for child in section.iter(tag):
+    for child in section.findall(tag):
         key = child.get("Name"), child.get(place)
         if key in seen:
             raise InputError(f"it has {key[0]!r} twice; expected each name once")
