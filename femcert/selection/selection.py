@@ -22,6 +22,7 @@ from .case import Case
 from .confidence import Confidence
 from .consistency import check_record
 from .seal import parsed, sealed_text, without_seal
+from .visible import visible
 
 SCHEMA = "femcert.selection/1"
 
@@ -103,7 +104,7 @@ class Selection:
     def _repr_html_(self) -> str:
         rows = [[escape(cell) for cell in row] for row in self.rows()]
         body = "".join(f"<tr><th>{name}</th><td>{left}</td><td>{right}</td></tr>" for name, left, right in rows)
-        return (
+        return visible(
             f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>"
             f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
         )
