@@ -149,6 +149,9 @@ def _names_once(archive: Any) -> set[str]:
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
         raise InputError(f"it has {twice[0]!r} twice; expected each name once")
+    for member in archive.zip.infolist():
+        # Compares its name with the one in the directory: damage there would make a field one that nobody asked for.
+        archive.zip.open(member).close()
     return set(names)
 
 

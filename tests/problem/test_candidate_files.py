@@ -438,6 +438,15 @@ def test_two_members_of_one_name_are_refused(member, tmp_path):
     refused(full_problem(basis), path, "it has 'parameter' twice")
 
 
+def test_a_field_whose_name_is_damaged_is_not_overlooked(tmp_path):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    np.savez(path, parameter=np.ones(basis.N), state=np.ones(basis.N))
+    content = path.read_bytes()
+    place = content.rindex(b"state.npy")
+    path.write_bytes(content[:place] + b"stale.npy" + content[place + 9 :])
+    refused(full_problem(basis), path, "cannot be read as an .npz archive of plain arrays")
+
+
 def test_arrays_that_nobody_asked_for_are_not_unfolded(tmp_path, monkeypatch):
     basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
     np.savez_compressed(path, parameter=np.ones(basis.N), junk=np.zeros(10**6))
