@@ -1,10 +1,13 @@
 """The command ``femcert certify``: what it writes, and what it says of case files that are wrong."""
 
 import csv
+import errno
 import hashlib
 import html
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -523,3 +526,83 @@ def test_as_a_process(case, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "learned candidate accepted" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["case.toml", "data.csv", "candidate.vtu", "mesh.msh"])
+def test_pipes_are_not_waited_for(case, tmp_path, capsys, name):
+    (case.parent / name).unlink()
+    os.mkfifo(case.parent / name)
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert re.fullmatch(r"femcert certify: .* it is a pipe or a device; expected a file\n", capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
+def test_devices_are_not_read(tmp_path, capsys):
+    assert main(["certify", "/dev/zero", "--out", str(tmp_path / "out")]) == 2
+    assert "it is a pipe or a device" in capsys.readouterr().err
+
+
+def test_a_sensor_at_the_end_of_the_world(case, tmp_path, capsys):
+    data = case.parent / "data.csv"
+    data.write_text(data.read_text().replace("0.15,", "0.383333e300,", 1))
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    captured = capsys.readouterr().err
+    assert captured.count("\n") == 1
+    assert "points has a coordinate of size 3.83e+299" in captured
+
+
+def process(*arguments, shell="", **environment):
+    """Exit code and stderr of a run by ``bash``, with `shell` after the command."""
+    command = " ".join(map(shlex.quote, [sys.executable, "-m", "femcert.cli", *map(os.fsdecode, arguments)]))
+    where = {**os.environ, **environment}
+    done = subprocess.run(["bash", "-c", f"{command} {shell}"], capture_output=True, timeout=120, env=where)
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_readers_that_leave_early_and_full_disks(case, tmp_path, unbuffered):
+    out = tmp_path / "out"
+    run = ["certify", case, "--out", out]
+    assert process(*run, shell="| true; exit ${PIPESTATUS[0]}", PYTHONUNBUFFERED=unbuffered) == (0, "")
+    assert fc.Selection.load(out / "selection.json").accepted
+    assert process(*run, shell=">&-", PYTHONUNBUFFERED=unbuffered) == (0, "")
+    code, said = process(*run, shell=">/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith("femcert certify: cannot print: No space left on device; what goes to files is complete")
+    assert fc.Selection.load(out / "selection.json").accepted
+    code, said = process("--version", shell=">/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert (code, said.count("\n")) == (2, 1)
+    assert process("--help", shell="| true; exit ${PIPESTATUS[0]}", PYTHONUNBUFFERED=unbuffered) == (0, "")
+
+
+@pytest.mark.parametrize("shell", ["2>/dev/full", "2>&-", "2>&- >&-"])
+def test_bad_input_is_bad_input_though_nobody_can_be_told(tmp_path, shell):
+    assert process("certify", tmp_path / "nope.toml", shell=shell) == (2, "")
+    assert process("certify", "--nope", shell=shell) == (2, "")
+
+
+def test_streams_that_know_few_letters(case, tmp_path):
+    out = tmp_path / "out\u00e4"
+    assert process("certify", case, "--out", out, PYTHONIOENCODING="ascii:strict") == (0, "")
+    assert [path.name for path in out.iterdir()] == ["selection.json"]
+    code, said = process("certify", tmp_path / "nope\u00e4.toml", PYTHONIOENCODING="ascii:strict")
+    assert (code, said.count("\n")) == (2, 1)
+
+
+def test_names_of_files_that_are_not_utf8(case, tmp_path):
+    change(case, '["selection.json"]', '["selection.json", "summary.csv", "report.html"]')
+    odd = case.with_name(os.fsdecode(b"ca\xffse.toml"))
+    case.rename(odd)
+    out = tmp_path / os.fsdecode(b"out\xff")
+    assert main(["certify", str(odd), "--out", str(out)]) == 0
+    assert "ca\\udcffse.toml, SHA-256" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_full_disk_is_said_with_its_place(case, tmp_path, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(fc.Selection, "save", full)
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == f"femcert certify: cannot write to {tmp_path / 'out'}: No space left on device\n"
+    assert not (tmp_path / "out").exists()

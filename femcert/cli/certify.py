@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..stages import collected, stage
 from .shared import SUCCESS, directory, progress
+from .streams import say
 
 if TYPE_CHECKING:
     from ..selection import Selection
@@ -51,7 +52,7 @@ def _example(options: argparse.Namespace) -> int:
 
     path = write_example(options.example)
     if not options.quiet:
-        print(f"run: femcert certify {path}")
+        say(f"run: femcert certify {path}")
     return SUCCESS
 
 
@@ -81,8 +82,7 @@ def _certify(options: argparse.Namespace) -> int:
                 _write(selection, draft, case, timings.seconds, origin)
                 publish(draft, options.out, owned=all_files(), last=case.files[-1])
     if not options.quiet:
-        print(selection)
-        print(f"written: {', '.join(str(options.out / name) for name in case.files)}")
+        say(selection, f"written: {', '.join(str(options.out / name) for name in case.files)}")
     return SUCCESS
 
 

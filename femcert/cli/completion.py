@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from .streams import say
+
 SHELLS = ("bash", "zsh")
 
 
@@ -23,7 +25,7 @@ class PrintCompletion(argparse.Action):
         for action in _actions(parser):
             if action.metavar in ("CASE.toml", "DIR"):
                 action.complete = shtab.FILE if action.metavar == "CASE.toml" else shtab.DIRECTORY  # type: ignore[attr-defined]
-        print(shtab.complete(parser, shell))
+        say(shtab.complete(parser, shell))
         parser.exit()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from ..errors import FemcertError, InputError
 from . import certify, refine, sweep, validate
 from .completion import PrintCompletion
 from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, stages_said
+from .streams import accept_all_letters, complain, flushed, say
 
 # As shells say it: 128 plus the number of the signal.
 INTERRUPTED, TERMINATED = 130, 143
@@ -33,6 +33,15 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    accept_all_letters()
+    try:
+        return int(flushed(_run(arguments)))
+    except SystemExit as leaving:
+        # The parser's, which has said why.
+        raise SystemExit(flushed(leaving.code)) from None
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     name = "femcert"
     try:
         with _termination_raises():
@@ -53,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(name: str, message: str, code: int) -> int:
-    print(f"{name}: {message}", file=sys.stderr)
+    complain(f"{name}: {message}")
     return code
 
 
@@ -103,7 +112,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from ..selection.selection import package_versions
 
-        print(f"femcert {package_versions()['femcert']}")
+        say(f"femcert {package_versions()['femcert']}")
         parser.exit(SUCCESS)
 
 

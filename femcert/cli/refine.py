@@ -8,6 +8,7 @@ from typing import Any
 
 from ..stages import stage
 from .shared import SUCCESS, directory, progress, whole
+from .streams import say
 
 
 def add(commands: Any) -> None:
@@ -60,6 +61,5 @@ def _run(options: argparse.Namespace) -> int:
             write_report(study, draft / files[2])
         publish(draft, options.out, owned=files, last=files[2])
     if not options.quiet:
-        print(study.table())
-        print(f"report: {options.out / files[2]}")
+        say(study.table(), f"report: {options.out / files[2]}")
     return SUCCESS

@@ -43,7 +43,7 @@ def progress(total: int, quiet: bool, unit: str = "step") -> Any:
     from tqdm import tqdm
 
     # None: no bar unless stderr is a terminal.
-    hidden = True if quiet or LOGGER.isEnabledFor(logging.INFO) else None
+    hidden = True if quiet or sys.stderr is None or LOGGER.isEnabledFor(logging.INFO) else None
     return tqdm(total=total, disable=hidden, file=sys.stderr, unit=unit, leave=False)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..stages import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
+from .streams import complain, say
 
 if TYPE_CHECKING:
     from ..report.sweep_checks import Band
@@ -50,14 +50,13 @@ def _run(options: argparse.Namespace) -> int:
     with locked(options.out), draft_directory(options.out) as draft:
         if options.resume and case.is_finished(options.out):
             if not options.quiet:
-                print(f"already finished; report: {options.out / REPORT}")
+                say(f"already finished; report: {options.out / REPORT}")
             return SUCCESS
         text, failures = _write(case, options, draft)
     for check in failures:
-        print(f"check failed: {check}", file=sys.stderr)
+        complain(f"check failed: {check}")
     if not options.quiet:
-        print(text)
-        print(f"report: {options.out / REPORT}")
+        say(text, f"report: {options.out / REPORT}")
     return FAILED_CHECK if failures else SUCCESS
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from ..stages import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress
+from .streams import complain, say
 
 
 def add(commands: Any) -> None:
@@ -52,8 +52,8 @@ def _run(options: argparse.Namespace) -> int:
             write_validation(result, draft, options.out)
         finished("report")
     for check in result.failures:
-        print(f"check failed: {check}", file=sys.stderr)
+        complain(f"check failed: {check}")
     if not options.quiet:
         passed = len(result.checks) - len(result.failures)
-        print(f"{passed} of {len(result.checks)} checks passed; report: {options.out / 'report.html'}")
+        say(f"{passed} of {len(result.checks)} checks passed; report: {options.out / 'report.html'}")
     return SUCCESS if result.passed else FAILED_CHECK

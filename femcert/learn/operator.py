@@ -16,6 +16,7 @@ from ..problem.candidate import Candidate
 from ..problem.checks import Array, number, real_array
 from ..problem.checks import count as whole
 from ..problem.data import Data
+from ..problem.files import check_regular
 from ..problem.linear import LinearProblem
 from .backend import array_of, recording, tensor
 from .training import Record, Trainer
@@ -183,15 +184,17 @@ def _normalized(values: Array) -> tuple[Array, Array, Array]:
 
 def _read(path: Path) -> dict[str, Array]:
     try:
+        check_regular(path)
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            arrays = {name: archive[name] for name in archive.files}
+            found = sorted(archive.files)
+            arrays = {name: archive[name] for name in _NAMES if name in found}
     except _READ_ERRORS as error:
         raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
-    if set(arrays) != set(_NAMES):
-        raise InputError(f"{path} holds {sorted(arrays)}; expected the arrays of a saved operator, {sorted(_NAMES)}")
+    if found != sorted(_NAMES):
+        raise InputError(f"{path} holds {found}; expected the arrays of a saved operator, {sorted(_NAMES)}")
     arrays = {name: real_array(values, f"{name} in {path}") for name, values in arrays.items()}
     m, k, width = (arrays[name].size for name in ("middle_in", "middle_out", "bias"))
     shapes = ((m,), (m,), (k,), (k,), (m, k), (m, width), (width,), (width, k))

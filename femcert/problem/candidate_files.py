@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from ..errors import InputError
 from .base import Problem
 from .candidate_meshes import MeshFields
 from .checks import Array, number, real_array
+from .files import MOST_BYTES, check_regular
 from .lagrange import degree
 from .mesh import read_raw
 from .transfer_record import Interpolation
@@ -28,6 +30,8 @@ from .transfer_record import Interpolation
 _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 # Formats whose fields come in the order of the nodes. In Gmsh's they come with node numbers, which meshio overlooks.
 _WITH_MESH = (".vtu", ".vtk", ".xdmf", ".xmf")
+# What an archive may hold besides the fields.
+_OTHERS = ("points", "optimality", "training_points", "interpolation")
 # How coordinates are called, by us and by ParaView.
 _AXES = (("x", "Points:0", "Points_0"), ("y", "Points:1", "Points_1"))
 
@@ -90,12 +94,16 @@ def _state_names(names: Iterable[str], state: str | None) -> list[str]:
     names, base = set(names), "state" if state is None else state
     if base in names:
         return [base]
-    numbers = sorted(int(found[1]) for name in names if (found := re.fullmatch(re.escape(base) + r"_(\d{1,9})", name)))
+    found = {name: re.fullmatch(re.escape(base) + r"_(\d{1,9})", name) for name in names}
+    numbers = {name: int(match[1]) for name, match in found.items() if match}
     if not numbers:
         return [] if state is None else [_required(names, base)]
-    if numbers != list(range(len(numbers))):
-        raise InputError(f"its fields {base}_... have the numbers {numbers}; expected 0, 1, 2 and so on, one per time")
-    return [f"{base}_{i}" for i in numbers]
+    # Python reads 00 as a number too, and the digits of other scripts.
+    odd = sorted(name for name, i in numbers.items() if name != f"{base}_{i}")
+    if odd or sorted(numbers.values()) != list(range(len(numbers))):
+        came = f"are numbered as in {odd[0]!r}" if odd else f"have the numbers {sorted(numbers.values())}"
+        raise InputError(f"its fields {base}_... {came}; expected 0, 1, 2 and so on, one per time")
+    return [f"{base}_{i}" for i in range(len(numbers))]
 
 
 def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
@@ -104,6 +112,7 @@ def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
 
 
 def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
+    check_regular(path)
     try:
         # np.load would leave a damaged file open.
         with path.open("rb") as file:
@@ -113,22 +122,50 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            arrays = {key: archive[key] for key in archive.files}
+            fields = _names_once(archive) - {"points", "optimality"}
+            names = _state_names(fields, state)
+            arrays = _arrays(archive, [_required(fields, parameter), *names, *_OTHERS])
+    except InputError:
+        raise
     except _READ_ERRORS as error:
-        raise InputError(f"it cannot be read as an .npz archive of plain arrays: {error}") from None
-    fields = {name: values for name, values in arrays.items() if name not in ("points", "optimality")}
-    names = _state_names(fields, state)
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"it cannot be read as an .npz archive of plain arrays: {reason}") from None
     parts = {name: real_array(arrays[name], name) for name in names}
     if len({values.shape for values in parts.values()}) > 1:
         raise InputError(f"its arrays {', '.join(parts)} have different shapes; expected the same")
     return FileFields(
-        parameter=real_array(arrays[_required(fields, parameter)], parameter),
+        parameter=real_array(arrays[parameter], parameter),
         state=_columns(parts.__getitem__, names) if names else None,
         points=arrays.get("points"),
         optimality=number(arrays["optimality"], "optimality") if "optimality" in arrays else None,
         training_points=arrays.get("training_points"),
         interpolation=_interpolation(arrays["interpolation"]) if "interpolation" in arrays else None,
     )
+
+
+def _names_once(archive: Any) -> set[str]:
+    """Names of the arrays; of two with one name NumPy would take the last."""
+    names = Counter(name.removesuffix(".npy") for name in archive.zip.namelist())
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise InputError(f"it has {twice[0]!r} twice; expected each name once")
+    for member in archive.zip.infolist():
+        # Compares its name with the one in the directory: damage there would make a field one that nobody asked for.
+        archive.zip.open(member).close()
+    return set(names)
+
+
+def _arrays(archive: Any, wanted: list[str]) -> dict[str, Any]:
+    """Those of the wanted arrays that are there; the others may be of any size, and are not unfolded."""
+    sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.zip.infolist()}
+    total = sum(sizes.get(name, 0) for name in set(wanted))
+    if total > MOST_BYTES:
+        raise InputError(f"its arrays have {total:,} bytes; expected at most {MOST_BYTES:,}")
+    found = {name: archive[name] for name in wanted if name in archive.files}
+    for name, values in found.items():
+        if not isinstance(values, np.ndarray):
+            raise InputError(f"its member {name!r} is no array; expected what np.savez writes")
+    return found
 
 
 def _interpolation(text: Any) -> Interpolation:
@@ -161,6 +198,7 @@ def _check_widths(file: TextIO, width: int) -> None:
 
 def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -> FileFields:
     """Columns x (and y), the parameter and perhaps the state, under a header."""
+    check_regular(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = [name.strip() for name in next(csv.reader([file.readline()], skipinitialspace=True), [])]

@@ -29,6 +29,8 @@ from skfem.io.meshio import from_meshio
 from ..errors import InputError
 from .checks import Array, real_array
 from .facets import index_facets
+from .files import check_regular
+from .mesh_files import bounded_arrays, check_mesh_file
 
 Indices = NDArray[np.int64]
 
@@ -69,7 +71,7 @@ def load_mesh(path: str | Path) -> Mesh:
     InputError
         The file is missing, damaged or of an unknown format; it has no cells, cells of more than one kind, of
         higher order or in three dimensions, zero-area, folded or overlapping cells, coordinates that are not
-        finite or not in the plane, or a named boundary with edges of no cell.
+        finite or not in the plane, or a named boundary with edges of no cell; a VTU file has several pieces.
     """
     with about(path):
         return checked_mesh(read_raw(path))
@@ -139,6 +141,8 @@ def about(path: Any, what: str = "mesh") -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{what} file '{path}': {error}") from None
+    except MemoryError:
+        raise InputError(f"{what} file '{path}': there is not enough memory for what it holds") from None
 
 
 def read_raw(path: Any) -> meshio.Mesh:
@@ -146,6 +150,7 @@ def read_raw(path: Any) -> meshio.Mesh:
     if not isinstance(path, (str, Path)):
         raise InputError(f"expected a path, got {type(path).__name__}")
     path = Path(path)
+    check_regular(path)
     if not path.is_file():
         raise InputError("it is a directory; expected a file" if path.is_dir() else "there is no such file")
     suffixes = ["".join(path.suffixes[i:]).lower() for i in range(len(path.suffixes))]
@@ -155,9 +160,15 @@ def read_raw(path: Any) -> meshio.Mesh:
     usable = sorted(formats - _HANGING)
     if not usable:
         raise InputError(f"meshio's {path.suffix} reader hangs on damaged files; convert it to .msh or .vtu")
+    check_mesh_file(path)
     said = io.StringIO()
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+            warnings.catch_warnings(),
+            bounded_arrays(path),
+        ):
             warnings.simplefilter("ignore")
             # NumPy's only sign that a number in a text file could not be read
             warnings.filterwarnings("error", message="string or file could not be read")

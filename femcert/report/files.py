@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -13,6 +14,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..study.sweep.lock import lives
+
+# No space left, over the quota, file too large.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -35,7 +39,7 @@ def draft_directory(target: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        `target` is a file, or cannot be made or written to.
+        `target` is a file, or cannot be made or written to, or the disk is full.
     """
     there = target.exists()
     try:
@@ -46,6 +50,11 @@ def draft_directory(target: Path) -> Iterator[Path]:
         raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
     try:
         yield draft
+    except OSError as error:
+        # Of a write that fails for this, the system does not say where.
+        if error.errno not in FULL or error.filename is not None:
+            raise
+        raise InputError(f"cannot write to {target}: {error.strerror}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         if not there:

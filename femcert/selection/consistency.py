@@ -5,10 +5,12 @@ Checked is what can be computed again from the record alone:
 - ``accepted`` against the radii and the tolerance, or against the margin of the comparison;
 - for the paper's rules, the sum of the weighted residuals, and the radius against the stability constant times it;
 - the digest of the selected candidate against the stored state and parameter;
-- the probabilities against the rule, against each other, and against what the sampled bounds say of themselves.
+- the probabilities against the rule, against each other, and against what the sampled bounds say of themselves;
+- names: that of a rule of femcert against its options, and what a radius speaks of.
 
-The reason, the sources and the versions are words. A record that was changed in all places at once cannot be told from
-an honest one: this finds damage, it does not prove who wrote a file.
+The reason, the sources and the versions are words. That a file was changed by accident is seen by its seal. A record
+that was changed in all places at once and sealed again cannot be told from an honest one: this does not prove who wrote
+a file.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 # Rules whose radius is C (eta + delta)^p or more.
 WEIGHTED = ("ResidualRadius", "OperationalRadius", "StochasticRadius")
+# Those with other radii, which have none of their options. Other names are rules of users.
+UNWEIGHTED = ("GuaranteedRadius", "ExactRadius", "Dominance")
+SCOPES = ("continuous", "discrete", "estimate")
 # Sums may be added in another order.
 ROUNDING = 1e-9
 
@@ -35,7 +40,9 @@ def check_record(selection: Selection) -> None:
     _check_comparison(selection)
     _check_confidence(selection)
     _check_digest(selection)
+    _check_rule(selection.rule)
     for part in parts:
+        _check_scope(part)
         _check_sum(part, selection.rule)
         _check_sampling(part, selection.rule)
     if selection.accepted != _within_limit(selection):
@@ -86,6 +93,21 @@ def _check_digest(selection: Selection) -> None:
         return
     if Candidate(selection.state, selection.parameter).digest != chosen.digest:
         raise InputError("the digest is not that of the stored state and parameter")
+
+
+def _check_rule(rule: dict[str, Any]) -> None:
+    """The name of a rule of femcert fits its options: by another name, its sums would not be checked."""
+    name, weighted = rule.get("name", ""), "pde_norm" in rule
+    if not isinstance(name, str) or (name in WEIGHTED and not weighted) or (name in UNWEIGHTED and weighted):
+        raise InputError(f"the rule {name!r} does not have these options")
+
+
+def _check_scope(part: Certificate) -> None:
+    """What the radius and the constant speak of is one of three words."""
+    named = [part.scope] if part.stability is None else [part.scope, part.stability.scope]
+    for scope in named:
+        if scope not in SCOPES:
+            raise InputError(f"scope of {part.name!r} is {scope!r}; expected one of {', '.join(SCOPES)}")
 
 
 def _check_sum(part: Certificate, rule: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,9 +17,12 @@ from ..certificate import Certificate, Comparison
 from ..errors import InputError
 from ..problem.candidate import Candidate
 from ..problem.checks import Array, frozen, number, real_array, real_vector
+from ..problem.files import check_regular
 from .case import Case
 from .confidence import Confidence
 from .consistency import check_record
+from .seal import parsed, sealed_text, without_seal
+from .visible import visible
 
 SCHEMA = "femcert.selection/1"
 
@@ -102,7 +104,7 @@ class Selection:
     def _repr_html_(self) -> str:
         rows = [[escape(cell) for cell in row] for row in self.rows()]
         body = "".join(f"<tr><th>{name}</th><td>{left}</td><td>{right}</td></tr>" for name, left, right in rows)
-        return (
+        return visible(
             f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>"
             f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
         )
@@ -127,9 +129,9 @@ class Selection:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write JSON; the file appears whole or not at all."""
+        """Write JSON; the file appears whole or not at all. Its last entry is a seal: `load` notices changes."""
         path = _file_name(path)
-        text = json.dumps(self.to_dict(), allow_nan=False, indent=1)
+        text = sealed_text(self.to_dict())
         if not path.name or path.is_dir():
             raise InputError(f"{path} is a directory; expected the name of a file")
         draft = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -147,21 +149,23 @@ class Selection:
         Raises
         ------
         InputError
-            The file is not a femcert selection of a known schema, or its parts contradict each other: the decision, the
-            radii, the digest of the fields or the probabilities (`femcert.selection.consistency` says what is checked).
+            The file is not a femcert selection of a known schema, was changed after it was saved (see its seal), or its
+            parts contradict each other: the decision, the radii, the digest of the fields or the probabilities
+            (`femcert.selection.consistency` says what is checked).
         """
         path = _file_name(path)
         try:
-            text = path.read_text(encoding="utf-8")
-            record = json.loads(text, parse_constant=_finite, parse_float=_finite)
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{path} cannot be read as JSON: {error}") from None
+            check_regular(path)
+            record = parsed(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            raise InputError(f"{path} cannot be read as JSON: {str(error) or 'it needs too much memory'}") from None
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             raise InputError(f"{path} is not a selection of the schema {SCHEMA}")
         try:
-            return cls._from_record(record)
+            return cls._from_record(without_seal(record))
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            raise InputError(f"{path} is damaged: {type(error).__name__} {error}") from None
+            kind = "" if isinstance(error, InputError) else f"{type(error).__name__} "
+            raise InputError(f"{path} is damaged: {kind}{error}") from None
 
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
@@ -194,13 +198,6 @@ def _file_name(path: Any) -> Path:
     if not isinstance(path, (str, Path)):
         raise InputError(f"path is a {type(path).__name__}; expected a file name")
     return Path(path)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not np.isfinite(value):
-        raise InputError(f"it holds {text}; expected finite numbers")
-    return value
 
 
 def _evidence(certificate: Certificate | None) -> dict[str, str]:

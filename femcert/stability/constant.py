@@ -139,7 +139,7 @@ class Stability:
         validity = record.get("validity")
         return cls(
             constant=Bound(**record["constant"]),
-            exponent=number(record["exponent"], "exponent", above=0.0),
+            exponent=number(record["exponent"], "exponent", least=0.0),
             singular_values=frozen(real_vector(record["singular_values"], None, "singular_values")),
             weakest=None,
             scope=str(record["scope"]),

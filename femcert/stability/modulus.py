@@ -138,7 +138,8 @@ class Modulus:
         levels = np.geomspace(low, high, count)
         self(levels)
         values = np.array([self.bound(eps) for eps in levels])
-        p = float(np.polyfit(np.log(levels), np.log(values), 1)[0])
+        # Where omega is constant, the slope may be fitted as minus rounding.
+        p = max(float(np.polyfit(np.log(levels), np.log(values), 1)[0]), 0.0)
         tests = np.concatenate([levels, [eps for eps in self._meetings() if low < eps < high]])
         C = max(self.bound(float(eps)) / float(eps) ** p for eps in tests)
         return float(C) * (1.0 + 1e-12), p

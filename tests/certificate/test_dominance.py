@@ -10,6 +10,7 @@ from scipy.stats import norm
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
+from femcert.selection.seal import sealed_text, without_seal
 
 
 def source(k=4, m=9, ball=None):
@@ -220,7 +221,7 @@ def test_saved_and_loaded(tmp_path):
     record = json.loads((tmp_path / "s.json").read_text())
     assert record["rule"]["name"] == "Dominance"
     record["comparison"]["margin"] = -1.0 if not found.accepted else 1.0
-    (tmp_path / "s.json").write_text(json.dumps(record))
+    (tmp_path / "s.json").write_text(sealed_text(record))
     with pytest.raises(fc.InputError, match="contradicts"):
         fc.Selection.load(tmp_path / "s.json")
 
@@ -304,9 +305,9 @@ def test_tampered_records_are_refused(tmp_path, change):
     data = observed(problem, truth, 0.01, 0)
     (baseline, learned), _ = pair(problem, truth, np.random.default_rng(0), 0.3)
     select(problem, data, baseline, learned).save(tmp_path / "s.json")
-    record = json.loads((tmp_path / "s.json").read_text())
+    record = without_seal(json.loads((tmp_path / "s.json").read_text()))
     change(record)
-    (tmp_path / "s.json").write_text(json.dumps(record))
+    (tmp_path / "s.json").write_text(sealed_text(record))
     with pytest.raises(fc.InputError, match="damaged"):
         fc.Selection.load(tmp_path / "s.json")
 

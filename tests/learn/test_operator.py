@@ -1,5 +1,7 @@
 """The neural operator: what it learns, what it refuses, and its files."""
 
+import os
+
 import numpy as np
 import pytest
 from learn_helpers import line_coefficient, line_source
@@ -112,6 +114,9 @@ def test_damaged_files_are_refused(trained, tmp_path):
             NeuralOperator.load(path)
     with pytest.raises(fc.InputError, match="cannot be read"):
         NeuralOperator.load(tmp_path / "missing.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(fc.InputError, match="it is a pipe or a device"):
+        NeuralOperator.load(tmp_path / "pipe.npz")
     with pytest.raises(fc.InputError, match=r"ends in \.npz"):
         NeuralOperator.load(tmp_path / "weights.pt")
 

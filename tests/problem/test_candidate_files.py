@@ -1,7 +1,14 @@
 """Candidates from files that others wrote: VTU, XDMF, VTK, Gmsh, CSV and NPZ, whole or damaged."""
 
+import base64
+import io
+import os
+import re
+import struct
 import sys
 import zipfile
+import zlib
+from functools import partial
 from importlib.util import find_spec
 
 import meshio
@@ -402,3 +409,139 @@ def test_rows_longer_than_the_header_are_refused(tmp_path, row):
     (tmp_path / "a.csv").write_text(f"x,parameter\n{row}\n1,9,5\n", encoding="utf-8")
     with pytest.raises(fc.InputError, match="line 2 has 3 entries; the header has 2"):
         fc.Candidate.from_file(full_problem(unit_basis("line P1", 8)), tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("name", ["state_00", "state_\u0660", "state_1"])
+def test_states_with_other_numbers_are_refused(name, tmp_path):
+    basis = unit_basis("triangle P1", 4)
+    np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), **{name: np.zeros(basis.N)})
+    refused(full_problem(basis), tmp_path / "net.npz", "its fields state_... .*; expected 0, 1, 2 and so on")
+
+
+@pytest.mark.parametrize("name", ["interpolation", "points", "optimality", "training_points", "parameter", "state"])
+def test_members_that_are_no_arrays_are_refused(name, tmp_path):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    np.savez(path, **({} if name == "parameter" else {"parameter": np.zeros(basis.N)}))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, b"{}")
+    refused(full_problem(basis), path, f"its member '{name}' is no array")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("member", ["parameter.npy", "parameter"])
+def test_two_members_of_one_name_are_refused(member, tmp_path):
+    basis, path, other = unit_basis("triangle P1", 4), tmp_path / "net.npz", io.BytesIO()
+    np.savez(path, parameter=np.zeros(basis.N))
+    np.save(other, np.ones(basis.N))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(member, other.getvalue())
+    refused(full_problem(basis), path, "it has 'parameter' twice")
+
+
+def test_a_field_whose_name_is_damaged_is_not_overlooked(tmp_path):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    np.savez(path, parameter=np.ones(basis.N), state=np.ones(basis.N))
+    content = path.read_bytes()
+    place = content.rindex(b"state.npy")
+    path.write_bytes(content[:place] + b"stale.npy" + content[place + 9 :])
+    refused(full_problem(basis), path, "cannot be read as an .npz archive of plain arrays")
+
+
+def test_arrays_that_nobody_asked_for_are_not_unfolded(tmp_path, monkeypatch):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    np.savez_compressed(path, parameter=np.ones(basis.N), junk=np.zeros(10**6))
+    monkeypatch.setattr("femcert.problem.candidate_files.MOST_BYTES", 10**6)
+    assert np.array_equal(fc.Candidate.from_file(full_problem(basis), path).parameter, np.ones(basis.N))
+    refused(full_problem(basis), path, r"its arrays have 8,000,128 bytes; expected at most", parameter="junk")
+
+
+@pytest.mark.parametrize("ending", ["npz", "csv", "vtu", "vtk", "xdmf"])
+@pytest.mark.parametrize("device", [False, True])
+def test_what_never_ends_is_not_opened(ending, device, tmp_path):
+    path = tmp_path / f"net.{ending}"
+    path.symlink_to("/dev/zero") if device else os.mkfifo(path)
+    refused(full_problem(unit_basis("triangle P1", 4)), path, "it is a pipe or a device; expected a file")
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_points_too_far_for_distances_are_refused(size, tmp_path):
+    basis = unit_basis("triangle P1", 4)
+    points = size * basis.doflocs.T
+    np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), points=points)
+    refused(full_problem(basis), tmp_path / "net.npz", "points has a coordinate of size")
+    table = np.column_stack([points, np.zeros(basis.N)])
+    np.savetxt(tmp_path / "net.csv", table, delimiter=",", header="x,y,parameter", comments="")
+    refused(full_problem(basis), tmp_path / "net.csv", "points has a coordinate of size")
+
+
+def piece_of(text):
+    return text[text.index("<Piece") : text.index("</Piece>") + len("</Piece>")]
+
+
+def test_a_vtu_file_in_pieces_is_refused(tmp_path):
+    """meshio would read the last one and say nothing."""
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
+    text = path.read_text()
+    path.write_text(text.replace("</Piece>", "</Piece>" + piece_of(text)))
+    refused(full_problem(basis), path, "it has 2 pieces; expected one")
+    with pytest.raises(fc.InputError, match="it has 2 pieces; expected one"):
+        fc.load_mesh(path)
+    # An empty one says nothing.
+    empty = '<Piece NumberOfPoints="0" NumberOfCells="0"></Piece>'
+    path.write_text(text.replace("<Piece", empty + "<Piece", 1))
+    assert np.array_equal(fc.Candidate.from_file(full_problem(basis), path).parameter, np.ones(basis.N))
+
+
+@pytest.mark.parametrize("ending", ["vtu", *(["xdmf"] if find_spec("h5py") else [])])
+def test_two_fields_of_one_name_are_refused(ending, tmp_path):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / f"net.{ending}"
+    file_mesh(basis, {"parameter": np.ones(basis.N)}, {"parameter": np.ones(basis.mesh.nelements)}).write(path)
+    assert fc.Candidate.from_file(full_problem(basis), path).parameter.size == basis.N
+    tag = "DataArray" if ending == "vtu" else "Attribute"
+    found = re.search(rf'<{tag} [^>]*Name="parameter".*?</{tag}>', path.read_text(), re.DOTALL)[0]
+    path.write_text(path.read_text().replace(found, found + found, 1))
+    refused(full_problem(basis), path, "it has 'parameter' twice")
+
+
+def test_a_vtu_file_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
+    monkeypatch.setattr("femcert.problem.mesh_files.LEAST_UNFOLDED", 0)
+    fc.Candidate.from_file(full_problem(basis), path)
+    bomb = zlib.compress(bytes(10**7), 9)
+    blocks = base64.b64encode(struct.pack("<4I", 1, 10**7, 0, len(bomb))) + base64.b64encode(bomb)
+    array = re.compile(r'(<DataArray [^>]*Name="parameter"[^>]*>).*?(</DataArray>)', re.DOTALL)
+    path.write_text(array.sub(lambda m: m[1] + blocks.decode() + m[2], path.read_text()))
+    refused(full_problem(basis), path, "unfold to more than 64 times the size of the file")
+    assert meshio.vtu._vtu.zlib is zlib
+
+
+def test_a_grid_without_values_does_not_fill_the_memory(tmp_path):
+    path, head = tmp_path / "net.vtk", "# vtk DataFile Version 3.0\nx\nASCII\nDATASET STRUCTURED_POINTS\n"
+    path.write_text(head + "DIMENSIONS 6000 6000 1\nORIGIN 0 0 0\nSPACING 1 1 1\nPOINT_DATA 36000000\n")
+    refused(full_problem(unit_basis("triangle P1", 4)), path, "a grid of 36,000,000 nodes without values")
+
+
+@pytest.mark.parametrize("raised", [MemoryError, partial(MemoryError, "Unable to allocate 9 GiB")])
+def test_too_little_memory_is_said_in_a_line(raised, tmp_path, monkeypatch):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
+
+    def full(*_):
+        raise raised()
+
+    monkeypatch.setattr("femcert.problem.candidate_meshes.checked_mesh", full)
+    refused(full_problem(basis), path, "there is not enough memory for what it holds")
+
+
+@pytest.mark.skipif(find_spec("h5py") is None, reason="XDMF needs h5py")
+@pytest.mark.parametrize("kind", ["HDF", "Binary"])
+def test_an_xdmf_file_with_data_in_a_pipe_is_refused(kind, tmp_path):
+    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.xdmf"
+    file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path, data_format="XML")
+    os.mkfifo(tmp_path / "pipe")
+    place = "pipe:/data0" if kind == "HDF" else str(tmp_path / "pipe")
+    item = re.compile(r'(<DataItem [^>]*Format=")XML("[^>]*>).*?(</DataItem>)', re.DOTALL)
+    path.write_text(item.sub(lambda m: m[1] + kind + m[2] + place + m[3], path.read_text()))
+    refused(full_problem(basis), path, "its data in '.*pipe': it is a pipe or a device")

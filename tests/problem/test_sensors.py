@@ -247,3 +247,9 @@ def test_radii_out_of_all_proportion(name, scale):
     for radius in (5.0, 0.1, 1e-6):
         rows = fc.AverageSensors(basis, points, radius=scale * radius).matrix.sum(axis=1)
         assert np.allclose(rows, 1.0, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [fc.PointSensors, lambda *given: fc.AverageSensors(*given, radius=0.1)])
+def test_points_too_far_for_distances_are_refused(kind):
+    with pytest.raises(fc.InputError, match=r"points has a coordinate of size 1e\+300; expected at most 1e\+150"):
+        kind(Basis(MeshTri().refined(2), ElementTriP1()), [[1e300, 0.3], [0.2, 0.2]])

@@ -3,15 +3,18 @@
 import dataclasses
 import json
 import math
+import os
+import re
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
-from selector_helpers import rewritten
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+from selector_helpers import rewritten, unsealed
+from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
+from femcert.selection.seal import seal_of, sealed_text
 from femcert.selection.selection import SCHEMA
 
 BASELINE = fc.Tikhonov(weight=1e-3)
@@ -107,6 +110,22 @@ def test_json_round_trip_is_the_identity(case, tmp_path):
     second = tmp_path / "second.json"
     again.save(second)
     assert second.read_bytes() == path.read_bytes()
+
+
+def test_a_modulus_without_slope_is_loaded_again(tmp_path):
+    """A ball so small beside the noise that its modulus is constant: the fitted slope is rounding of either sign."""
+    basis = Basis(MeshQuad().refined(2), ElementQuad1())
+    points = [[0.2, 0.3], [0.4, 0.8], [0.6, 0.2], [0.7, 0.6], [0.3, 0.55], [0.85, 0.4]]
+    space, sensors = fc.FullSpace(basis).within_ball(2.4, norm="h1"), fc.PointSensors(basis, points)
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors, reaction=1.0)
+    q = 0.1 * np.sin(2.0 * basis.doflocs[0])
+    learned = fc.Candidate(problem.solve(q), q)
+    for level in np.geomspace(0.8, 20.0, 12):
+        data = fc.Data(problem.observe(learned.state), level)
+        selection = fc.no_harm(problem, data, baseline=BASELINE, learned=learned, rule=fc.ResidualRadius())
+        assert 0.0 <= selection.baseline.stability.exponent < 1e-9
+        selection.save(tmp_path / "s.json")
+        assert fc.Selection.load(tmp_path / "s.json").to_dict() == selection.to_dict()
 
 
 def test_the_cases_are_what_they_say():
@@ -238,7 +257,7 @@ def test_truncated_files(saved, share):
         (b"[1, 2]", "not a selection of the schema femcert.selection/1"),
         (b"{}", "not a selection of the schema"),
         (b'{"schema": "femcert.selection/2"}', "not a selection of the schema femcert.selection/1"),
-        (b'{"schema": "femcert.selection/1"}', "is damaged: KeyError"),
+        (b'{"schema": "femcert.selection/1"}', "is damaged: .* has no seal"),
         (b"null", "not a selection"),
     ],
     ids=["text", "bytes", "deep", "list", "empty", "other schema", "bare", "null"],
@@ -289,18 +308,18 @@ def damage(record, where, value):
     ],
 )
 def test_damaged_files(saved, where, value):
-    record = json.loads(saved.read_text())
+    record = unsealed(saved)
     damage(record, where, value)
-    saved.write_text(json.dumps(record))
+    saved.write_text(sealed_text(record))
     with pytest.raises(fc.InputError, match=r"selection.json is damaged"):
         fc.Selection.load(saved)
 
 
 @pytest.mark.parametrize("key", ["accepted", "reason", "state", "parameter", "baseline", "learned", "rule", "versions"])
 def test_missing_keys(saved, key):
-    record = json.loads(saved.read_text())
+    record = unsealed(saved)
     del record[key]
-    saved.write_text(json.dumps(record))
+    saved.write_text(sealed_text(record))
     with pytest.raises(fc.InputError, match=f"is damaged: KeyError '{key}'"):
         fc.Selection.load(saved)
 
@@ -312,6 +331,63 @@ def test_numbers_that_are_none(saved, text):
     saved.write_text(json.dumps(record).replace('"PLACE"', text))
     with pytest.raises(fc.InputError, match=f"it holds {text}; expected finite numbers"):
         fc.Selection.load(saved)
+
+
+def test_the_seal_is_of_the_values(saved):
+    record = json.loads(saved.read_text())
+    assert list(record)[-1] == "seal"
+    assert record["seal"] == seal_of(record) == seal_of(CASES["rejected"]().to_dict())
+    assert "seal" not in CASES["rejected"]().to_dict()
+    # Other spaces and another order are the same record.
+    saved.write_text(json.dumps(dict(reversed(record.items()))))
+    assert fc.Selection.load(saved).to_dict() == CASES["rejected"]().to_dict()
+
+
+@pytest.mark.parametrize("seal", [None, "", "0" * 64, 5, ["x"]])
+def test_a_file_without_its_seal_is_not_loaded(saved, seal):
+    record = json.loads(saved.read_text())
+    saved.write_text(json.dumps({**record, "seal": seal}))
+    with pytest.raises(fc.InputError, match=r"selection.json is damaged: .*seal: it was changed .* or is incomplete"):
+        fc.Selection.load(saved)
+    del record["seal"]
+    saved.write_text(json.dumps(record))
+    with pytest.raises(fc.InputError, match="has no seal"):
+        fc.Selection.load(saved)
+
+
+def test_no_digit_can_be_changed(saved):
+    """Whatever the number: the fields, a radius, a singular value, a version."""
+    text, expected = saved.read_text(), fc.Selection.load(saved).to_dict()
+    numbers = list(re.finditer(r"\d+", text))
+    rng = np.random.default_rng(0)
+    for match in rng.choice(np.array(numbers, dtype=object), 200):
+        place = int(rng.integers(match.start(), match.end()))
+        other = str((int(text[place]) + int(rng.integers(1, 10))) % 10)
+        saved.write_text(text[:place] + other + text[place + 1 :])
+        try:
+            found = fc.Selection.load(saved)
+        except fc.InputError:
+            continue
+        # The last of many digits, which no float can tell.
+        assert found.to_dict() == expected
+
+
+def test_a_key_that_comes_twice_is_refused(saved):
+    text = saved.read_text()
+    saved.write_text(text.rstrip().removesuffix("}") + ', "reason": "whatever I like"}')
+    with pytest.raises(fc.InputError, match="it has the key 'reason' twice"):
+        fc.Selection.load(saved)
+    saved.write_text(text.replace('"side": ', '"side": "upper", "side": ', 1))
+    with pytest.raises(fc.InputError, match="it has the key 'side' twice"):
+        fc.Selection.load(saved)
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "pipe"])
+def test_what_never_ends_is_not_read(tmp_path, place):
+    path = tmp_path / "selection.json"
+    os.mkfifo(path) if place == "pipe" else path.symlink_to(place)
+    with pytest.raises(fc.InputError, match="a pipe or a device"):
+        fc.Selection.load(path)
 
 
 def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
@@ -361,9 +437,9 @@ def test_a_selection_is_frozen():
 def test_a_decision_that_contradicts_the_radii_is_not_loaded(case, tmp_path):
     path = tmp_path / "selection.json"
     CASES[case]().save(path)
-    record = json.loads(path.read_text())
+    record = unsealed(path)
     record["accepted"] = not record["accepted"]
-    path.write_text(json.dumps(record))
+    path.write_text(sealed_text(record))
     with pytest.raises(fc.InputError, match="contradicts"):
         fc.Selection.load(path)
 
@@ -393,13 +469,13 @@ def tampered(record):
 
 @pytest.mark.parametrize("case", ["accepted", "stochastic", "raised", "blind"])
 def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
-    """Nothing is mended, dropped or filled in on the way."""
+    """Sealed again, as by one who knows how: nothing is mended, dropped or filled in on the way."""
     path = tmp_path / "selection.json"
     CASES[case]().save(path)
-    record = json.loads(path.read_text())
+    record = unsealed(path)
     refused = read = 0
     for place, copy in tampered(record):
-        path.write_text(json.dumps(copy))
+        path.write_text(sealed_text(copy))
         try:
             found = fc.Selection.load(path)
         except fc.InputError:
@@ -412,7 +488,7 @@ def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
     # What remains readable are other values of the fields, other words and other versions.
     assert min(refused, read) > 0
     for key in record:
-        path.write_text(json.dumps({name: value for name, value in record.items() if name != key}))
+        path.write_text(sealed_text({name: value for name, value in record.items() if name != key}))
         with pytest.raises(fc.InputError):
             fc.Selection.load(path)
 
@@ -439,6 +515,10 @@ def smaller_radius(record):
         ("rejected", smaller_radius, "its residuals give"),
         ("rejected", lambda r: r["learned"].update(total=0.0), "its residuals sum to"),
         ("rejected", lambda r: r["rule"]["weights"].update(optimality=0.0), "its residuals sum to"),
+        ("rejected", lambda r: r["rule"].update(name="ExactRadius"), "the rule 'ExactRadius' does not have"),
+        ("rejected", lambda r: r["rule"].update(name=7), "the rule 7 does not have"),
+        ("rejected", lambda r: r["learned"].update(scope="proven"), "scope of .* is 'proven'; expected one of"),
+        ("rejected", lambda r: r["baseline"]["stability"].update(scope="all"), "scope of .* is 'all'; expected one of"),
         ("raised", lambda r: r.update(accepted=True), "contradicts"),
         ("blind", lambda r: r.update(accepted=True), "contradicts"),
     ],

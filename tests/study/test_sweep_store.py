@@ -251,3 +251,9 @@ def test_one_of_many_that_take_over_gets_the_lock(tmp_path, attempt):
     assert len(said) == 8
     assert "in" in said
     assert not list(tmp_path.iterdir())
+
+
+def test_results_in_a_pipe_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "trials.npz")
+    with pytest.raises(InputError, match=r"trials.npz': it is a pipe or a device"):
+        Sweep.load(tmp_path / "trials.npz")

@@ -57,6 +57,8 @@ def write_example(folder: Path) -> Path:
         if folder.exists():
             folder.rmdir()
         draft.rename(folder)
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / "case.toml"

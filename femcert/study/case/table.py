@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ..keys import nearest
+from ...problem.files import check_regular
+from ..keys import at_key, nearest
 
 
 def read_columns(
@@ -47,6 +48,7 @@ def read_columns(
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and the other lines with their numbers; empty lines and those that begin with ``#`` do not count."""
+    at_key(str(path), lambda: check_regular(path))
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             written = list(stream)
@@ -54,6 +56,8 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise InputError(f"{path} is too large for the memory") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is no CSV file in UTF-8: {error}") from None
     except ValueError as error:

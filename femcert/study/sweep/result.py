@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...problem.checks import Array
+from ...problem.files import check_regular
+from ..keys import at_key
 from . import table
 from .grid import AXES, Grid
 
@@ -38,6 +40,7 @@ def record_type(rules: int) -> np.dtype[np.void]:
 
 
 def _arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    at_key(f"'{path}'", lambda: check_regular(path, most=None))
     try:
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
             return {name: found[name] for name in (*AXES, *_COLUMNS, "rules", "seed")}
