@@ -135,8 +135,17 @@ def free_bytes() -> float:
 def _free_in_container(folder: Path) -> float:
     """What a control group leaves, version 2; infinite where none has a limit."""
     try:
-        most, now = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
-        return max(float(most) - float(now), 0.0)
+        most, now = (float((folder / name).read_text()) for name in ("memory.max", "memory.current"))
     except (OSError, ValueError):
         # No file, or the word max.
         return np.inf
+    return max(most - max(now - _cached(folder), 0.0), 0.0)
+
+
+def _cached(folder: Path) -> float:
+    """Of what a control group uses, the cache of files that the system gives up when memory is asked for."""
+    try:
+        numbers = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return float(numbers["inactive_file"])
+    except (OSError, ValueError, KeyError):
+        return 0.0

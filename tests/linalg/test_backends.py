@@ -247,6 +247,19 @@ def test_the_memory_of_a_container_counts(tmp_path):
         assert free(tmp_path) == left
 
 
+def test_cached_files_do_not_count_as_used(tmp_path):
+    """The system gives them up as soon as somebody asks for the memory."""
+    for name, text in (("memory.max", "10000"), ("memory.current", "9000"), ("memory.stat", "anon 100\nfile 8000\n")):
+        (tmp_path / name).write_text(f"{text}\n")
+    assert backends._free_in_container(tmp_path) == 1000.0
+    (tmp_path / "memory.stat").write_text("anon 100\nfile 8000\ninactive_file 6000\nactive_file 2000\n")
+    assert backends._free_in_container(tmp_path) == 7000.0
+    # Not more than there is, whatever the numbers of two moments say; nor from a file that says something else.
+    for text, left in (("inactive_file 9999999", 10000.0), ("inactive_file", 1000.0), ("inactive_file many", 1000.0)):
+        (tmp_path / "memory.stat").write_text(text)
+        assert backends._free_in_container(tmp_path) == left
+
+
 def test_a_selection_says_what_solved(backend):
     line = np.linspace(0.0, 1.0, 9)
     basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
