@@ -1,5 +1,7 @@
 """Backends: the same results with each that is installed, chosen by size, named by the user, refused in words."""
 
+import asyncio
+import contextvars
 import gc
 import os
 import threading
@@ -283,6 +285,76 @@ def test_a_named_backend_holds_within_its_block(monkeypatch):
             Factorization(-eye, definite=True)
         assert Factorization(eye, definite=True).backend == INSTALLED[0]
     assert Factorization(eye, definite=True).backend == "superlu"
+
+
+def named():
+    return Factorization(identity(5), definite=True).backend
+
+
+@pytest.fixture
+def other(monkeypatch):
+    """The name of a backend that no matrix of this size gets unasked."""
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+    found = [name for name in INSTALLED if name != "superlu"]
+    return found[0] if found else pytest.skip("SuperLU alone is installed")
+
+
+def test_each_thread_has_its_own_blocks(other):
+    """Both open before either leaves, and the first leaves first."""
+    meet, seen = threading.Barrier(2, timeout=30.0), {}
+
+    def first():
+        with use_backend(other):
+            meet.wait()
+            seen["first"] = named()
+        meet.wait()
+
+    def second():
+        with use_backend("superlu"):
+            meet.wait()
+            seen["second"] = named()
+            meet.wait()
+            seen["later"] = named()
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"first": other, "second": "superlu", "later": "superlu"}
+    assert backends.named_backend() is None
+
+
+def test_a_block_does_not_reach_other_threads_nor_tasks(other):
+    async def inside():
+        with use_backend(other):
+            await asyncio.sleep(0.05)
+            return named()
+
+    async def outside():
+        await asyncio.sleep(0.01)
+        return named()
+
+    async def both():
+        return await asyncio.gather(inside(), outside())
+
+    assert asyncio.run(both()) == [other, "superlu"]
+    seen = []
+    with use_backend(other):
+        thread = threading.Thread(target=contextvars.Context().run, args=(lambda: seen.append(named()),))
+        thread.start()
+        thread.join()
+    assert seen == ["superlu"]
+
+
+def test_blocks_left_in_any_order_leave_nothing(other):
+    first, second = use_backend(other), use_backend("superlu")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert backends.named_backend() == backends.Choice("superlu")
+    second.__exit__(None, None, None)
+    assert backends.named_backend() is None
 
 
 @pytest.mark.parametrize("name", ["umfpack", "", 3])
