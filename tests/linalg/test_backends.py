@@ -273,7 +273,11 @@ def test_a_selection_says_what_solved(backend):
     selection = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.ExactRadius())
     assert problem.backend == backend
     package = backends.PACKAGES[backend][0]
-    assert selection.versions[package] == installed_backends()[backend]
+    version = installed_backends()[backend]
+    assert selection.versions[package] == version
+    found = selection.solver
+    assert (found.backend, found.package, found.version) == (backend, package, version)
+    assert found.tolerance == (backends.TOLERANCE if backend == "multigrid" else None)
 
 
 def test_a_named_backend_holds_within_its_block(monkeypatch):
