@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -53,6 +53,14 @@ def collected(began: Callable[[str], None] | None = None) -> Iterator[Timings]:
         yield timings
     finally:
         _collector.reset(token)
+
+
+def context_apart() -> Context:
+    """A copy of this context for work that may outlive its caller: its stages are counted for nobody."""
+    context = copy_context()
+    for variable in (_collector, _frame):
+        context.run(variable.set, None)
+    return context
 
 
 @contextmanager

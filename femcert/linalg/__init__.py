@@ -12,12 +12,14 @@ from .eigen import (
     largest_eigenvalue,
     smallest_eigenpairs,
 )
+from .eigenspaces import canonical_eigenpairs
 from .factor import Factorization, factorization_count
 from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
     "Factorization",
+    "canonical_eigenpairs",
     "dense_eigenpairs",
     "dense_largest_eigenpair",
     "diagonal_part",

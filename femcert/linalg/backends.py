@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -45,7 +46,8 @@ class Choice:
     tolerance: float = TOLERANCE
 
 
-_named: Choice | None = None
+# The blocks that are open, the innermost last. Each thread and task has its own, so that none sees those of others.
+_open: ContextVar[tuple[Choice, ...]] = ContextVar("femcert_backends", default=())
 
 
 @cache
@@ -74,8 +76,10 @@ def package_of(name: str) -> dict[str, str]:
 def use_backend(name: str, *, tolerance: float = TOLERANCE) -> Iterator[None]:
     """Within a ``with`` block, take this backend for all symmetric positive definite matrices, of any size.
 
-    It applies to all threads, and to what is factorized within the block: a problem keeps the factors it has. The
-    environment variable ``FEMCERT_BACKEND`` does the same for a whole process. All other matrices are SuperLU's.
+    It applies to what is factorized within the block: a problem keeps the factors it has. It holds for the thread (or
+    asyncio task) that opened it and for what femcert starts for that one: a learned solver with a time limit, the
+    workers of a sweep. Threads of your own open blocks of their own. The environment variable ``FEMCERT_BACKEND`` names
+    a backend for a whole process. All other matrices are SuperLU's.
 
     Parameters
     ----------
@@ -86,14 +90,21 @@ def use_backend(name: str, *, tolerance: float = TOLERANCE) -> Iterator[None]:
         For ``"multigrid"``: the relative error of each solve in the norm of the matrix. It enters what bounds allow for
         rounding.
     """
-    global _named
     if not 0.0 < tolerance < 0.1:
         raise InputError(f"tolerance is {tolerance}; expected a number between 0 and 0.1")
-    before, _named = _named, Choice(_checked(name, "name"), tolerance)
+    choice = Choice(_checked(name, "name"), tolerance)
+    _open.set((*_open.get(), choice))
     try:
         yield
     finally:
-        _named = before
+        # This one alone, whatever the order in which blocks are left.
+        _open.set(tuple(other for other in _open.get() if other is not choice))
+
+
+def named_backend() -> Choice | None:
+    """What the innermost block of `use_backend` names here; None outside of all."""
+    blocks = _open.get()
+    return blocks[-1] if blocks else None
 
 
 def _checked(name: Any, origin: str) -> str:
@@ -106,8 +117,9 @@ def _checked(name: Any, origin: str) -> str:
 
 def choose(matrix: Any) -> Choice:
     """The backend for a sparse symmetric positive definite matrix."""
-    if _named is not None:
-        return _named
+    named = named_backend()
+    if named is not None:
+        return named
     if os.environ.get(VARIABLE):
         return Choice(_checked(os.environ[VARIABLE], f"the environment variable {VARIABLE}"))
     if matrix.shape[0] < LEAST_UNKNOWNS:
@@ -135,8 +147,17 @@ def free_bytes() -> float:
 def _free_in_container(folder: Path) -> float:
     """What a control group leaves, version 2; infinite where none has a limit."""
     try:
-        most, now = ((folder / name).read_text() for name in ("memory.max", "memory.current"))
-        return max(float(most) - float(now), 0.0)
+        most, now = (float((folder / name).read_text()) for name in ("memory.max", "memory.current"))
     except (OSError, ValueError):
         # No file, or the word max.
         return np.inf
+    return max(most - max(now - _cached(folder), 0.0), 0.0)
+
+
+def _cached(folder: Path) -> float:
+    """Of what a control group uses, the cache of files that the system gives up when memory is asked for."""
+    try:
+        numbers = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return float(numbers["inactive_file"])
+    except (OSError, ValueError, KeyError):
+        return 0.0

@@ -23,26 +23,31 @@ BLOCK, OVERSAMPLING = 10, 2.6
 NEIGHBOURS = 3
 
 
-def smallest_eigenpairs(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array]:
+def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -> tuple[Array, Array]:
     """The `k` smallest eigenvalues, ascending, and `mass`-orthonormal eigenvectors of ``A x = lam M x``.
 
     Shift-invert Lanczos about a shift just below zero, so that a singular `stiffness` (Neumann) works too;
     small problems, which ARPACK refuses, are solved densely. Each vector's largest entry is positive.
+
+    Parameters
+    ----------
+    beyond
+        So many more, or as many as there are, not checked.
 
     Raises
     ------
     SolveError
         Lanczos did not converge, or ``‖A x - lam M x‖ > 1e-8 (‖A x‖ + lam_k ‖M x‖)`` and above rounding for some pair.
     """
-    n = stiffness.shape[0]
-    if n <= max(2 * k + 2, 60):
+    n, most = stiffness.shape[0], k + beyond
+    if n <= max(2 * k + 2, most + 1, 60):
         values, vectors = dense_eigenpairs(stiffness, mass)
         if len(values) < k:
             raise SolveError(f"only {len(values)} of {k} eigenvalues are finite to rounding")
-        values, vectors = values[:k], vectors[:, :k]
+        values, vectors = values[:most], vectors[:, :most]
     else:
-        values, vectors = shift_invert(stiffness, mass, k)
-    _check_residuals(stiffness, mass, values, vectors)
+        values, vectors = shift_invert(stiffness, mass, most)
+    check_residuals(stiffness, mass, values[:k], vectors[:, :k])
     return values, _with_fixed_signs(vectors)
 
 
@@ -52,7 +57,7 @@ def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -
     Computed as ``M x = mu (A + shift M) x`` with ``mu = 1 / (lam + shift)``: so the small eigenvalues have small errors
     even where the large ones are huge (graded meshes). Eigenvalues that are infinite to rounding are left out.
     """
-    shift = _small_shift(stiffness, mass) if shift is None else shift
+    shift = small_shift(stiffness, mass) if shift is None else shift
     M, shifted = mass.toarray(), (stiffness + shift * mass).toarray()
     # A unit diagonal takes the grading of the mesh out of the rounding errors.
     root = np.sqrt(np.diag(shifted))
@@ -160,14 +165,14 @@ def is_definite(matrix: Array) -> bool:
     return bool(np.all(np.isfinite(A)))
 
 
-def _small_shift(stiffness: Any, mass: Any) -> float:
+def small_shift(stiffness: Any, mass: Any) -> float:
     """Tiny against the smallest nonzero eigenvalue, but enough to make ``A + shift M`` positive definite."""
     return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
 def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None = None) -> tuple[Array, Array]:
     """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness."""
-    shift = -_small_shift(stiffness, mass) if factor is None else 0.0
+    shift = -small_shift(stiffness, mass) if factor is None else 0.0
     if factor is None:
         factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
     inverse = LinearOperator(stiffness.shape, matvec=factor.solve, dtype=np.float64)
@@ -222,7 +227,8 @@ def _orthonormal(block: Array, mass: Any, Q: Array) -> Array | None:
     return block
 
 
-def _check_residuals(stiffness: Any, mass: Any, values: Array, vectors: Array) -> None:
+def check_residuals(stiffness: Any, mass: Any, values: Array, vectors: Array) -> None:
+    """Raise `SolveError` where a pair is no eigenpair, as in `smallest_eigenpairs`."""
     Ax, Mx = stiffness @ vectors, mass @ vectors
     residual = np.linalg.norm(Ax - Mx * values, axis=0)
     scale = np.linalg.norm(Ax, axis=0) + abs(values[-1]) * np.linalg.norm(Mx, axis=0)

@@ -161,6 +161,12 @@ class Problem(ABC):
         return None if factor is None else factor.backend
 
     @property
+    def solve_tolerance(self) -> float | None:
+        """Relative energy error at which its solves end, 0 where it has factors; None if nothing was solved yet."""
+        factor = vars(self).get("factor")
+        return None if factor is None else factor.tolerance
+
+    @property
     def free(self) -> NDArray[np.int64]:
         """Dofs that no Dirichlet condition prescribes."""
         return self.boundary.free

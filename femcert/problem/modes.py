@@ -10,7 +10,7 @@ import numpy as np
 from skfem import Basis
 
 from ..errors import InputError
-from ..linalg import smallest_eigenpairs
+from ..linalg import canonical_eigenpairs
 from .assembly import stiffness_matrix
 from .checks import Array, count, real_array
 from .lagrange import check_state_basis, mass_matrix
@@ -90,6 +90,11 @@ class CosineSpace(_ProductSpace):
 class EigenmodeSpace(ParameterSpace):
     """The first `k` Laplace eigenmodes of the domain, from a sparse eigensolver, residual-checked.
 
+    The basis of a multiple eigenvalue is not what the eigensolver happens to return: it is fixed by waves across the
+    domain (`femcert.linalg.eigenspaces`), also where the first `k` modes are only a part of it. So the class and its
+    coordinates are the same to rounding on every machine and with every backend. Eigenvalues count as one where
+    neighbours differ by less than 1e-6, relatively; each mode is an eigenmode up to that.
+
     Parameters
     ----------
     boundary
@@ -120,10 +125,26 @@ class EigenmodeSpace(ParameterSpace):
             free = np.setdiff1d(free, basis.get_dofs(facets=basis.mesh.boundary_facets()).flatten())
         if count(k, "k") > len(free):
             raise InputError(f"k is {k}, but the mesh has {len(free)} free dofs; refine it or take fewer modes")
-        self.eigenvalues, vectors = smallest_eigenpairs(K[free][:, free], M[free][:, free], k)
+        low, high = _limits(basis, None)
+        x, size = basis.doflocs[:, free] - low[:, None], float(np.linalg.norm(high - low))
+        self.eigenvalues, vectors = canonical_eigenpairs(
+            K[free][:, free], M[free][:, free], k, lambda value, count: _waves(x, size, value, 2 * count + 4)
+        )
         matrix = np.zeros((basis.N, k))
         matrix[free] = vectors
         super().__init__(basis, _unit_columns(basis, matrix, inner), inner=inner)
+
+
+def _waves(x: Array, size: float, value: float, number: int) -> Array:
+    """Plane waves about as long as the modes of an eigenvalue, in irregular directions; shape ``(points, number)``.
+
+    For points from a corner of a domain of this size; they do not depend on the mesh, nor on the unit of length.
+    """
+    # With a part that tells directions apart for the eigenvalue zero too.
+    steepness = np.sqrt(max(value, 0.0) + 1.0 / size**2)
+    j = np.arange(1.0, number + 1.0)
+    directions = np.cos(np.outer(j, np.sqrt([2.0, 3.0, 5.0][: len(x)])))
+    return np.asarray(np.cos(steepness * (directions @ x) + np.sqrt(7.0) * j[:, None]).T)
 
 
 def _limits(basis: Basis, box: Box | None) -> tuple[Array, Array]:

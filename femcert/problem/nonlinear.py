@@ -85,6 +85,11 @@ class NonlinearProblem(Problem):
         self._latest: Linearization | None = None
 
     @property
+    def solve_tolerance(self) -> float | None:
+        """Relative energy error at which the solves end; None if nothing was solved yet."""
+        return None if self._latest is None else self._latest.factor.tolerance
+
+    @property
     def backend(self) -> str | None:
         """What solves the linearized equation; None if nothing was solved yet."""
         return None if self._latest is None else self._latest.factor.backend

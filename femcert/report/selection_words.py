@@ -135,6 +135,7 @@ def provenance(selection: Selection, shown: Shown | None) -> list[tuple[str, str
     rows += [] if seed is None else [("seed of the rule", str(seed))]
     rows += [] if shown is None else _problem_rows(shown)
     rows += _candidate_rows(selection, shown)
+    rows += [] if selection.solver is None else [("solver of the state equation", str(selection.solver))]
     return rows + [(f"version of {name}", text) for name, text in selection.versions.items()]
 
 

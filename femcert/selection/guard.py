@@ -11,13 +11,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
+from ..linalg.backends import VARIABLE
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, plain_copy
 from ..problem.data import Data
+from ..stages import context_apart
 
 # Of an error message that goes into the record.
 MOST_CHARACTERS = 500
@@ -64,7 +67,8 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
     """``work()``, with any exception and a missed time limit turned into a `CandidateFailure`.
 
     With a limit the work runs in a daemon thread that is abandoned when the limit has passed; compiled code that does
-    not let go of the interpreter is judged late, when it does.
+    not let go of the interpreter is judged late, when it does. With and without a limit it runs in a copy of the
+    context: a `use_backend` block that is open here holds for it, and one that it opens does not hold here.
     """
     outcome: dict[str, Any] = {}
 
@@ -77,10 +81,10 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
 
     if time_limit is None:
         with _surroundings_restored():
-            run()
+            copy_context().run(run)
     else:
         start = time.monotonic()
-        thread = threading.Thread(target=run, daemon=True, name="learned candidate")
+        thread = threading.Thread(target=context_apart().run, args=(run,), daemon=True, name="learned candidate")
         with _surroundings_restored():
             thread.start()
             thread.join(min(time_limit, threading.TIMEOUT_MAX))
@@ -97,8 +101,8 @@ def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
 
 @contextmanager
 def _surroundings_restored() -> Iterator[None]:
-    """Undo what the work did to numpy's error handling, the warning filters and the working directory."""
-    here = _working_directory()
+    """Undo what the work did to numpy's error handling, warning filters, working directory and `FEMCERT_BACKEND`."""
+    here, backend = _working_directory(), os.environ.get(VARIABLE)
     try:
         with np.errstate(), warnings.catch_warnings():
             yield
@@ -106,6 +110,10 @@ def _surroundings_restored() -> Iterator[None]:
         if here is not None and _working_directory() != here:
             with suppress(OSError):
                 os.chdir(here)
+        if backend is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = backend
 
 
 def _working_directory() -> str | None:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
-from ..linalg import package_of
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
@@ -22,6 +21,7 @@ from .confidence import Confidence
 from .geometry import unchanged_geometry
 from .guard import CandidateFailure, attempt, guarded
 from .selection import Selection, package_versions
+from .state_solver import StateSolver
 
 Solver = Candidate | Callable[[Problem, Data], Candidate]
 
@@ -86,7 +86,7 @@ def no_harm(
     """
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     rule, refusal = _fixed(problem, data, rule)
-    record: dict[str, Any] = {"rule": rule.to_dict(), "tolerance": margin, "versions": package_versions()}
+    record: dict[str, Any] = {"rule": rule.to_dict(), "tolerance": margin}
     safe = _baseline(problem, data, baseline)
     case = Case(problem, data, safe)
     try:
@@ -95,8 +95,8 @@ def no_harm(
         base = certify(problem, data, safe, rule)
     except UncertifiedError as error:
         reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
-        return _kept(case, reason, baseline=None, **record)
-    record["versions"] |= {} if problem.backend is None else package_of(problem.backend)
+        return _kept(case, reason, baseline=None, **record, **_solved(problem))
+    record |= _solved(problem)
     chance = rule.failure_probability
     try:
         candidate, other, comparison = _judged(case, learned, rule, base, limit)
@@ -143,6 +143,13 @@ def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, UncertifiedE
         return rule.resolved(problem, data), None
     except UncertifiedError as error:
         return rule, error
+
+
+def _solved(problem: Problem) -> dict[str, Any]:
+    """What solved and the versions of the packages, for the record."""
+    solver = StateSolver.of(problem)
+    own = {} if solver is None else {solver.package: solver.version}
+    return {"solver": solver, "versions": package_versions() | own}
 
 
 def _kept(case: Case, reason: str, **rest: Any) -> Selection:

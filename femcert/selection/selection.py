@@ -22,6 +22,7 @@ from .case import Case
 from .confidence import Confidence
 from .consistency import check_record
 from .seal import parsed, sealed_text, without_seal
+from .state_solver import StateSolver
 from .visible import visible
 
 SCHEMA = "femcert.selection/1"
@@ -49,6 +50,8 @@ class Selection:
         What decided where radii did not: the rule `Dominance`. None otherwise.
     confidence
         With a rule that samples, the probabilities that the certificates fail. None otherwise.
+    solver
+        What solved the state equation, and how accurately. None where nothing was solved, and in older files.
     case
         What it was made from, in memory only: not saved, not compared; None after loading from a file.
     """
@@ -64,6 +67,7 @@ class Selection:
     versions: dict[str, str]
     comparison: Comparison | None = None
     confidence: Confidence | None = None
+    solver: StateSolver | None = None
     case: Case | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -111,7 +115,7 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
-        optional = {"comparison": self.comparison, "confidence": self.confidence}
+        optional = {"comparison": self.comparison, "confidence": self.confidence, "solver": self.solver}
         return {
             "schema": SCHEMA,
             "versions": dict(self.versions),
@@ -170,7 +174,7 @@ class Selection:
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> Selection:
         state, base, other = record["state"], record["baseline"], record["learned"]
-        compared, chance = record.get("comparison"), record.get("confidence")
+        compared, chance, solver = (record.get(name) for name in ("comparison", "confidence", "solver"))
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
         selection = cls(
@@ -185,6 +189,7 @@ class Selection:
             learned=None if other is None else Certificate.from_dict(other),
             comparison=None if compared is None else Comparison.from_dict(compared),
             confidence=None if chance is None else Confidence.from_dict(chance),
+            solver=None if solver is None else StateSolver.from_dict(solver),
         )
         check_record(selection)
         # Whatever was read leniently above (a text for a number, an extra key) shows here.

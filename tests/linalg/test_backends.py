@@ -1,5 +1,7 @@
 """Backends: the same results with each that is installed, chosen by size, named by the user, refused in words."""
 
+import asyncio
+import contextvars
 import gc
 import os
 import threading
@@ -259,6 +261,19 @@ def test_the_memory_of_a_container_counts(tmp_path):
         assert free(tmp_path) == left
 
 
+def test_cached_files_do_not_count_as_used(tmp_path):
+    """The system gives them up as soon as somebody asks for the memory."""
+    for name, text in (("memory.max", "10000"), ("memory.current", "9000"), ("memory.stat", "anon 100\nfile 8000\n")):
+        (tmp_path / name).write_text(f"{text}\n")
+    assert backends._free_in_container(tmp_path) == 1000.0
+    (tmp_path / "memory.stat").write_text("anon 100\nfile 8000\ninactive_file 6000\nactive_file 2000\n")
+    assert backends._free_in_container(tmp_path) == 7000.0
+    # Not more than there is, whatever the numbers of two moments say; nor from a file that says something else.
+    for text, left in (("inactive_file 9999999", 10000.0), ("inactive_file", 1000.0), ("inactive_file many", 1000.0)):
+        (tmp_path / "memory.stat").write_text(text)
+        assert backends._free_in_container(tmp_path) == left
+
+
 def test_a_selection_says_what_solved(backend):
     line = np.linspace(0.0, 1.0, 9)
     basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
@@ -270,7 +285,11 @@ def test_a_selection_says_what_solved(backend):
     selection = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.ExactRadius())
     assert problem.backend == backend
     package = backends.PACKAGES[backend][0]
-    assert selection.versions[package] == installed_backends()[backend]
+    version = installed_backends()[backend]
+    assert selection.versions[package] == version
+    found = selection.solver
+    assert (found.backend, found.package, found.version) == (backend, package, version)
+    assert found.tolerance == (backends.TOLERANCE if backend == "multigrid" else None)
 
 
 def test_a_named_backend_holds_within_its_block(monkeypatch):
@@ -282,6 +301,76 @@ def test_a_named_backend_holds_within_its_block(monkeypatch):
             Factorization(-eye, definite=True)
         assert Factorization(eye, definite=True).backend == INSTALLED[0]
     assert Factorization(eye, definite=True).backend == "superlu"
+
+
+def named():
+    return Factorization(identity(5), definite=True).backend
+
+
+@pytest.fixture
+def other(monkeypatch):
+    """The name of a backend that no matrix of this size gets unasked."""
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+    found = [name for name in INSTALLED if name != "superlu"]
+    return found[0] if found else pytest.skip("SuperLU alone is installed")
+
+
+def test_each_thread_has_its_own_blocks(other):
+    """Both open before either leaves, and the first leaves first."""
+    meet, seen = threading.Barrier(2, timeout=30.0), {}
+
+    def first():
+        with use_backend(other):
+            meet.wait()
+            seen["first"] = named()
+        meet.wait()
+
+    def second():
+        with use_backend("superlu"):
+            meet.wait()
+            seen["second"] = named()
+            meet.wait()
+            seen["later"] = named()
+
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"first": other, "second": "superlu", "later": "superlu"}
+    assert backends.named_backend() is None
+
+
+def test_a_block_does_not_reach_other_threads_nor_tasks(other):
+    async def inside():
+        with use_backend(other):
+            await asyncio.sleep(0.05)
+            return named()
+
+    async def outside():
+        await asyncio.sleep(0.01)
+        return named()
+
+    async def both():
+        return await asyncio.gather(inside(), outside())
+
+    assert asyncio.run(both()) == [other, "superlu"]
+    seen = []
+    with use_backend(other):
+        thread = threading.Thread(target=contextvars.Context().run, args=(lambda: seen.append(named()),))
+        thread.start()
+        thread.join()
+    assert seen == ["superlu"]
+
+
+def test_blocks_left_in_any_order_leave_nothing(other):
+    first, second = use_backend(other), use_backend("superlu")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert backends.named_backend() == backends.Choice("superlu")
+    second.__exit__(None, None, None)
+    assert backends.named_backend() is None
 
 
 @pytest.mark.parametrize("name", ["umfpack", "", 3])

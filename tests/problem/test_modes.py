@@ -6,9 +6,20 @@ import sys
 import numpy as np
 import pytest
 from problem_helpers import ELEMENTS, MESHES, fitted_order, unit_basis
-from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2, MeshLine, MeshTri
+from skfem import (
+    Basis,
+    ElementLineP1,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
 
 import femcert as fc
+from femcert.linalg import eigenspaces, installed_backends, use_backend
 
 
 @pytest.mark.parametrize("inner", ["l2", "euclidean"])
@@ -190,3 +201,90 @@ def test_graded_lines(smallest, nodes):
             assert np.all(space.eigenvalues < 1.3 * exact + rounding)
     constant = fc.EigenmodeSpace(basis, 1, boundary="neumann").matrix[:, 0]
     assert np.allclose(constant, 1.0, rtol=0, atol=1e-6)
+
+
+# Multiple eigenvalues
+
+
+def _square(mesh, element, n):
+    nodes = np.linspace(0.0, 1.0, n + 1)
+    return Basis(mesh.init_tensor(nodes, nodes), element)
+
+
+DOUBLE = {
+    "Q1": lambda: _square(MeshQuad, ElementQuad1(), 16),
+    "Q2": lambda: _square(MeshQuad, ElementQuad2(), 8),
+    "P1": lambda: _square(MeshTri, ElementTriP1(), 16),
+    "disc": lambda: Basis(MeshTri.init_circle(3), ElementTriP1()),
+}
+
+
+@pytest.mark.parametrize("boundary", ["dirichlet", "neumann"])
+@pytest.mark.parametrize("domain", DOUBLE)
+def test_the_same_columns_with_every_backend(domain, boundary):
+    """For k that cut a double eigenvalue, such as 2 and 5 on the square, and for others."""
+    basis = DOUBLE[domain]()
+    for k in (2, 3, 4, 5, 6, 9):
+        found = {}
+        for name in installed_backends():
+            with use_backend(name):
+                found[name] = fc.EigenmodeSpace(basis, k, boundary=boundary)
+        first = found["superlu"]
+        for other in found.values():
+            np.testing.assert_allclose(other.matrix, first.matrix, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(other.eigenvalues, first.eigenvalues, rtol=1e-9, atol=1e-8)
+        V, K, M = first.matrix, first.form("h1-seminorm"), first.form("l2")
+        np.testing.assert_allclose(V.T @ M @ V, np.eye(k), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(V.T @ K @ V, np.diag(first.eigenvalues), rtol=0, atol=1e-6 * first.eigenvalues[-1])
+        assert np.all(np.diff(first.eigenvalues) >= 0.0)
+        # More modes begin with the same ones.
+        np.testing.assert_allclose(fc.EigenmodeSpace(basis, 12, boundary=boundary).matrix[:, :k], V, rtol=0, atol=1e-8)
+
+
+def test_modes_of_a_double_eigenvalue_do_not_depend_on_the_mesh():
+    """To what the mesh resolves: coordinates mean the same on a finer one."""
+    coarse, fine = (_square(MeshQuad, ElementQuad2(), n) for n in (12, 24))
+    at = [fc.PointSensors(basis, [(0.3, 0.2), (0.6, 0.7), (0.45, 0.8)]).matrix for basis in (coarse, fine)]
+    found = [A @ fc.EigenmodeSpace(basis, 6).matrix for A, basis in zip(at, (coarse, fine), strict=True)]
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_zero_is_an_eigenvalue_of_each_piece(k):
+    """Three rectangles apart: three constants, and k may cut among them."""
+    mesh = MeshTri().refined(3).scaled((1.0, 0.8))
+    pieces = mesh + mesh.translated((2.0, 0.0)) + mesh.translated((4.0, 1.0))
+    basis = Basis(pieces, ElementTriP1())
+    found = []
+    # Multigrid refuses so many nearly singular directions.
+    for name in installed_backends().keys() - {"multigrid"}:
+        with use_backend(name):
+            found.append(fc.EigenmodeSpace(basis, k, boundary="neumann").matrix)
+    for other in found:
+        np.testing.assert_allclose(other, found[0], rtol=0, atol=1e-6)
+
+
+def test_one_eigen_computation_unless_an_eigenvalue_is_more_than_double(monkeypatch):
+    asked = []
+    compute = eigenspaces.smallest_eigenpairs
+    monkeypatch.setattr(
+        eigenspaces, "smallest_eigenpairs", lambda *a, beyond: asked.append(beyond) or compute(*a, beyond=beyond)
+    )
+    for k in (1, 2, 3, 5, 8):
+        fc.EigenmodeSpace(DOUBLE["Q1"](), k)
+    assert asked == [2] * 5
+    # Four squares apart.
+    mesh = MeshTri().refined(3)
+    basis = Basis(mesh + mesh.translated((2, 0)) + mesh.translated((4, 0)) + mesh.translated((6, 0)), ElementTriP1())
+    asked.clear()
+    fc.EigenmodeSpace(basis, 1)
+    assert asked == [2, 8]
+
+
+@pytest.mark.parametrize("element", [ElementTriP1(), ElementTriP2()])
+def test_as_many_modes_as_free_dofs(element):
+    basis = Basis(MeshTri().refined(2), element)
+    free = len(basis.complement_dofs(basis.get_dofs()))
+    for k in (free - 2, free - 1, free):
+        V = fc.EigenmodeSpace(basis, k).matrix
+        assert np.allclose(V.T @ fc.EigenmodeSpace(basis, 1).form("l2") @ V, np.eye(k), atol=1e-10)

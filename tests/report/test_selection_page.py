@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
+from femcert.linalg import use_backend
+from femcert.linalg.backends import is_installed
 from femcert.report import write_report
 from femcert.report.field_pictures import MOST_VECTOR, field_picture
 from femcert.report.radius_bars import LEAST_WIDTH, PART_WORDS, radius_bars
@@ -350,9 +353,20 @@ def test_provenance():
         "name of the learned candidate network",
         f"noise level {found.case.data.noise_level:.4g}", f"version of numpy {np.__version__}",
         f"SHA-256 of the learned fields {found.case.learned.digest}",
+        f"solver of the state equation superlu (scipy {version('scipy')})",
     ):  # fmt: skip
         assert words in text, words
     assert f"{problem.basis.N:,} of the state" in text
+
+
+@pytest.mark.skipif(not is_installed("multigrid"), reason="pyamg is not installed")
+def test_the_page_says_how_accurately_an_iteration_solved():
+    with use_backend("multigrid", tolerance=1e-9):
+        found = made(plane(refined=2))
+    _, text = read(selection_page(found))
+    assert f"solver of the state equation multigrid (pyamg {version('pyamg')}), to the relative energy error" in text
+    assert "energy error 1e-09" in text
+    assert "solver of the state equation" not in read(selection_page(replace(found, solver=None)))[1]
 
 
 def test_origin_comes_first():

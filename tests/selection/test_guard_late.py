@@ -1,16 +1,22 @@
 """Candidates that are late, loud or untidy."""
 
 import os
+import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import identity
 from selector_helpers import BASELINE, check_fallback, good, select
 
 import femcert as fc
+from femcert.linalg import Factorization, backends, use_backend
 from femcert.selection import guard
 from femcert.selection.guard import CandidateFailure
+from femcert.stages import collected, stage
+
+needs_multigrid = pytest.mark.skipif(not backends.is_installed("multigrid"), reason="pyamg is not installed")
 
 # Candidates that are late, loud or untidy
 
@@ -117,3 +123,103 @@ def test_a_deleted_working_directory(problem, data, truth, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert select(problem, data, lambda p, d: good(p, truth)).accepted
+
+
+# Solvers that name a backend of their own
+
+
+@pytest.fixture
+def free_choice(monkeypatch):
+    monkeypatch.delenv(backends.VARIABLE, raising=False)
+
+
+def chosen():
+    return Factorization(identity(4), definite=True).backend
+
+
+@needs_multigrid
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_a_block_that_is_never_left_is_not_ours(problem, data, truth, limit, free_choice):
+    kept = []
+
+    def learned(p, d):
+        kept.append(use_backend("multigrid", tolerance=0.05))
+        kept[0].__enter__()
+        return good(p, truth)
+
+    assert select(problem, data, learned, time_limit=limit).accepted
+    assert backends.named_backend() is None
+    assert chosen() == "superlu"
+
+
+@needs_multigrid
+def test_a_block_of_a_late_solver_is_its_own(problem, data, truth, free_choice):
+    inside, go, left = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(p, d):
+        with use_backend("multigrid", tolerance=0.05):
+            inside.set()
+            go.wait(30.0)
+        left.set()
+        return good(p, truth)
+
+    check_fallback(problem, data, slow, "ran past the time limit", time_limit=0.2)
+    assert inside.is_set()
+    assert chosen() == "superlu"
+    with use_backend("superlu", tolerance=0.01):
+        go.set()
+        assert left.wait(30.0)
+        assert backends.named_backend() == backends.Choice("superlu", 0.01)
+    assert backends.named_backend() is None
+
+
+@needs_multigrid
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_a_block_around_the_selection_holds_for_the_solver(problem, data, truth, limit, free_choice):
+    seen = []
+
+    def learned(p, d):
+        seen.append(chosen())
+        return good(p, truth)
+
+    with use_backend("multigrid"):
+        assert select(problem, data, learned, time_limit=limit).accepted
+    assert seen == ["multigrid"]
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+@pytest.mark.parametrize("before", [None, "superlu"])
+def test_the_backend_of_the_process_is_put_back(problem, data, truth, monkeypatch, before, limit):
+    if before is None:
+        monkeypatch.delenv(backends.VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(backends.VARIABLE, before)
+
+    def learned(p, d):
+        candidate = good(p, truth)
+        os.environ[backends.VARIABLE] = "bogus"
+        return candidate
+
+    def removing(p, d):
+        os.environ.pop(backends.VARIABLE, None)
+        return good(p, truth)
+
+    for solver in (learned, removing):
+        assert select(problem, data, solver, time_limit=limit, rule=fc.ExactRadius()).accepted
+        assert os.environ.get(backends.VARIABLE) == before
+
+
+def test_stages_of_a_late_solver_count_for_nobody(problem, data, truth):
+    go, left = threading.Event(), threading.Event()
+
+    def slow(p, d):
+        with stage("first"):
+            go.wait(30.0)
+        left.set()
+        return good(p, truth)
+
+    with collected() as timings:
+        check_fallback(problem, data, slow, "ran past the time limit", time_limit=0.05)
+        go.set()
+        assert left.wait(30.0)
+    assert "first" not in timings.seconds

@@ -14,6 +14,7 @@ from selector_helpers import rewritten, unsealed
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
+from femcert.linalg import backends, installed_backends, use_backend
 from femcert.selection.seal import seal_of, sealed_text
 from femcert.selection.selection import SCHEMA
 
@@ -487,7 +488,8 @@ def test_a_tampered_record_is_refused_or_read_as_it_is(case, tmp_path):
         found._repr_html_()
     # What remains readable are other values of the fields, other words and other versions.
     assert min(refused, read) > 0
-    for key in record:
+    # A record need not say what solved.
+    for key in record.keys() - {"solver"}:
         path.write_text(sealed_text({name: value for name, value in record.items() if name != key}))
         with pytest.raises(fc.InputError):
             fc.Selection.load(path)
@@ -581,4 +583,52 @@ def test_paths_that_are_no_files(path):
     with pytest.raises(fc.InputError, match=r"path is a|is a directory"):
         selection.save(path)
     with pytest.raises(fc.InputError, match=r"path is a|cannot be read"):
+        fc.Selection.load(path)
+
+
+# What solved
+
+
+@pytest.mark.parametrize("name", sorted(installed_backends()))
+def test_what_solved_is_recorded_and_read_back(name, tmp_path):
+    with use_backend(name, tolerance=1e-11):
+        found = selection_of(source())
+        uncertified = selection_of(blind())
+    path = tmp_path / "selection.json"
+    for selection in (found, uncertified):
+        selection.save(path)
+        said = json.loads(path.read_text())["solver"]
+        package = backends.PACKAGES[name][0]
+        assert said == {
+            "backend": name, "package": package, "version": version(package),
+            "tolerance": 1e-11 if name == "multigrid" else None,
+        }  # fmt: skip
+        assert fc.Selection.load(path).solver == selection.solver
+        assert selection.versions[package] == version(package)
+
+
+def test_where_nothing_is_solved_nothing_is_said(tmp_path):
+    found = selection_of(tomography())
+    assert found.solver is None
+    assert "solver" not in found.to_dict()
+
+
+def test_an_older_file_says_nothing_of_the_solver(tmp_path):
+    path = rewritten(CASES["rejected"](), tmp_path / "selection.json", lambda record: record.pop("solver"))
+    found = fc.Selection.load(path)
+    assert found.solver is None
+    found.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.pop("backend"), lambda s: s.update(more=1), lambda s: s.update(backend=3),
+        lambda s: s.update(tolerance=0.0), lambda s: s.update(tolerance="small"), lambda s: s.update(version=None),
+    ],
+)  # fmt: skip
+def test_a_damaged_solver_is_refused(tmp_path, change):
+    path = rewritten(CASES["rejected"](), tmp_path / "selection.json", lambda record: change(record["solver"]))
+    with pytest.raises(fc.InputError, match="is damaged"):
         fc.Selection.load(path)

@@ -6,14 +6,19 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.sparse import identity
 
 import femcert as fc
 from femcert.errors import InputError, SolveError
+from femcert.linalg import Factorization, use_backend
+from femcert.linalg.backends import is_installed
 from femcert.study.sweep import RULES, Grid, Setting, Sweep, Verdict, pool, sweep
 from femcert.study.sweep.job import Job
 from femcert.study.sweep.setting import paper_setting
 
 GRID = Grid(sensors=(10, 35), noise=(0.0, 0.05), perturbation=(0.0, 0.1), mismatch=(0.0, 0.02), replications=40)
+
+SMALL = Grid(sensors=(10,), noise=(0.05,), perturbation=(0.1,), mismatch=(0.0,), replications=40)
 
 
 class Stop(Exception):
@@ -54,6 +59,12 @@ def deadly_once(trials):
     # Without a scheduler nobody needs Dask.
     assert "distributed" not in sys.modules
     return never(trials)
+
+
+def solving(trials):
+    """Accepts where multigrid solves, which nobody chooses for four unknowns unasked."""
+    found = Factorization(identity(4), definite=True)
+    return Verdict(np.full(len(trials.level), (found.backend, found.tolerance) == ("multigrid", 0.01)))
 
 
 def broken(trials):
@@ -197,6 +208,16 @@ def test_a_job_goes_there_and_back():
     other = unpacked(job.packed())
     assert other(5, 20).tobytes() == job(5, 20).tobytes()
     assert other.manifest() == job.manifest()
+
+
+@pytest.mark.skipif(not is_installed("multigrid"), reason="pyamg is not installed")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rules_solve_with_the_backend_that_is_named_around_the_sweep(jobs):
+    with use_backend("multigrid", tolerance=0.01):
+        inside = sweep(grid=SMALL, jobs=jobs, rules={"solving": solving})
+    outside = sweep(grid=SMALL, jobs=jobs, rules={"solving": solving})
+    assert inside.records["accepted"].all()
+    assert not outside.records["accepted"].any()
 
 
 def test_save_and_load(whole, tmp_path):

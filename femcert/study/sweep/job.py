@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...linalg.backends import Choice, named_backend, use_backend
 from ...selection.selection import package_versions
 from .chunk import decide
 from .grid import AXES, Grid
@@ -25,12 +27,16 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Job:
-    """A sweep without its results; computes any range of its trials."""
+    """A sweep without its results; computes any range of its trials.
+
+    In another process with the `backend` that was named where it was packed; the paper's rules factorize nothing.
+    """
 
     setting: Setting
     grid: Grid
     seed: int
     rules: Mapping[str, BatchRule]
+    backend: Choice | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.setting, Setting):
@@ -46,7 +52,9 @@ class Job:
 
     def __call__(self, start: int, stop: int) -> Records:
         """The records of the trials `start` to `stop - 1`."""
-        return decide(self.setting, self.grid, self.seed, start, stop, self.rules)
+        named = self.backend
+        with nullcontext() if named is None else use_backend(named.name, tolerance=named.tolerance):
+            return decide(self.setting, self.grid, self.seed, start, stop, self.rules)
 
     @property
     def kind(self) -> np.dtype[np.void]:
@@ -74,7 +82,7 @@ class Job:
         """
         try:
             # The mapping of the built-in rules is a read-only view, which cannot be pickled.
-            return bytes(dumps((self.setting, self.grid, self.seed, dict(self.rules))))
+            return bytes(dumps((self.setting, self.grid, self.seed, dict(self.rules), named_backend())))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
                 f"the rules cannot be sent to another process: {error}; define them at the top of a module, or use one "
