@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +31,33 @@ OUT_OF_MEMORY, BAD_PIVOT = -2, -4
 
 @cache
 def _library() -> Any:
-    return import_module("pypardiso").ps.libmkl.pardiso
+    return import_module("pypardiso").ps.libmkl
+
+
+@cache
+def _runtime() -> Any:
+    """The OpenMP library beside MKL; None where there is none, or it does not tell how threads wait."""
+    name = "libiomp5md.dll" if sys.platform == "win32" else "libiomp5.so"
+    try:
+        runtime = ctypes.CDLL(str(Path(_library()._name).with_name(name)))
+        return runtime if runtime.kmp_get_blocktime() >= 0 and runtime.kmp_set_blocktime else None
+    except (OSError, AttributeError, ValueError):
+        return None
+
+
+@contextmanager
+def _no_spinning() -> Iterator[None]:
+    """Let MKL's threads sleep when they are done; by default they spin for 0.2 s, in the way of those of NumPy."""
+    runtime = _runtime()
+    if runtime is None:
+        yield
+        return
+    before = runtime.kmp_get_blocktime()
+    runtime.kmp_set_blocktime(0)
+    try:
+        yield
+    finally:
+        runtime.kmp_set_blocktime(before)
 
 
 class Pardiso:
@@ -114,22 +144,24 @@ def _call(
         ctypes.byref(ctypes.c_int32(value)) for value in (1, MATRIX_TYPE, phase, len(starts) - 1, columns, 0)
     )
     whole, floats = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_double)
-    _library()(
-        handle.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
-        one,
-        one,
-        kind,
-        step,
-        n,
-        data.ctypes.data_as(floats),
-        starts.ctypes.data_as(whole),
-        indices.ctypes.data_as(whole),
-        None,
-        width,
-        options.ctypes.data_as(whole),
-        quiet,
-        b.ctypes.data_as(floats),
-        x.ctypes.data_as(floats),
-        ctypes.byref(error),
-    )
+    pardiso = _library().pardiso
+    with _no_spinning():
+        pardiso(
+            handle.ctypes.data_as(ctypes.POINTER(ctypes.c_int64)),
+            one,
+            one,
+            kind,
+            step,
+            n,
+            data.ctypes.data_as(floats),
+            starts.ctypes.data_as(whole),
+            indices.ctypes.data_as(whole),
+            None,
+            width,
+            options.ctypes.data_as(whole),
+            quiet,
+            b.ctypes.data_as(floats),
+            x.ctypes.data_as(floats),
+            ctypes.byref(error),
+        )
     return x, int(error.value)

@@ -72,11 +72,13 @@ class DiffusionPattern:
         ends = (np.concatenate([i, j]), np.tile(np.arange(len(i)), 2))
         self._at_vertex = coo_matrix((np.full(2 * len(i), -1.0), ends), shape=(n, len(i))).tocsr()
         self._pattern = _edge_pattern(i, j, n)
-        self._volumes = basis.dx
+        self._volumes, self._areas = basis.dx, basis.dx.sum(axis=1)
 
     def matrix(self, conductivity: Array) -> Any:
         """``(a grad phi_j, grad phi_i)`` (CSR), a at the quadrature points of the basis, or one number an element."""
-        edges = self._couplings @ np.sum(conductivity * self._volumes, axis=1)
+        one = conductivity.shape[1] == 1
+        weight = conductivity[:, 0] * self._areas if one else np.sum(conductivity * self._volumes, axis=1)
+        edges = self._couplings @ weight
         return _filled(self._pattern, edges, self._at_vertex @ edges)
 
 
