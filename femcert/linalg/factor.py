@@ -107,7 +107,7 @@ class Factorization:
         # What overflows fails a check.
         with np.errstate(over="ignore", invalid="ignore"):
             b = np.random.default_rng(0).standard_normal(A.shape[0])
-            magnitudes = abs(A)
+            magnitudes = csc_matrix((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
             size = float(magnitudes.sum(axis=0).max()) or 1.0
             if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")

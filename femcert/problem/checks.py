@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,13 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 def freeze_sparse(matrix: Any) -> Any:
     """`matrix` as CSR, in canonical form, with arrays that nobody can write to."""
-    result = matrix.tocsr(copy=True)
-    result.sum_duplicates()
+    result = matrix.tocsr()
+    if result.has_canonical_format:
+        # Its arrays are copied below.
+        result = copy.copy(result)
+    else:
+        result = result.copy()
+        result.sum_duplicates()
     for part in ("data", "indices", "indptr"):
         setattr(result, part, frozen(getattr(result, part)))
     return result
