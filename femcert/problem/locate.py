@@ -24,8 +24,14 @@ def check_mesh(mesh: Any) -> None:
     """Raise `InputError` unless `mesh` has straight, convex cells: MeshLine, MeshTri or MeshQuad."""
     if type(mesh) not in MESHES or mesh.p.shape[0] != mesh.dim():
         raise InputError(f"mesh is a {type(mesh).__name__}; expected a first-order MeshLine, MeshTri or MeshQuad")
-    sides = np.roll(mesh.p[:, mesh.t], -1, axis=1) - mesh.p[:, mesh.t]
-    turns = sides[:, 0] if mesh.dim() == 1 else cross(sides, np.roll(sides, -1, axis=1))
+    corners = mesh.p[:, mesh.t]
+    if len(mesh.t) < 4:
+        # A line has a length, a triangle an area.
+        sides = corners[:, 1:] - corners[:, :1]
+        turns = sides[:, 0] if mesh.dim() == 1 else cross(sides[:, 0], sides[:, 1])[None]
+    else:
+        sides = np.roll(corners, -1, axis=1) - corners
+        turns = cross(sides, np.roll(sides, -1, axis=1))
     # Convex means that all corners turn the same way; the comparison also refuses NaN.
     bad = np.flatnonzero(~(turns * np.sign(turns[0]) > 0).all(axis=0))
     if len(bad):

@@ -43,15 +43,9 @@ def square(dofs):
 def irregular(dofs):
     """The unit square with about so many vertices, as mesh generators cut it: a Delaunay mesh of a grid with noise."""
     mesh = square(dofs)
-    p = jittered(mesh, 0.35)
-    return MeshTri(p, Delaunay(p.T).simplices.T.astype(np.int32))
-
-
-def jittered(mesh, share):
-    """The vertices of a grid, the inner ones moved at random by up to a share of the mesh width."""
     p, inner = mesh.p.copy(), mesh.interior_nodes()
-    p[:, inner] += share * np.random.default_rng(0).uniform(-1.0, 1.0, (2, len(inner))) / (mesh.nvertices**0.5 - 1.0)
-    return p
+    p[:, inner] += 0.35 * np.random.default_rng(0).uniform(-1.0, 1.0, (2, len(inner))) / (dofs**0.5 - 1.0)
+    return MeshTri(p, Delaunay(p.T).simplices.T.astype(np.int32))
 
 
 def fresh(mesh):
@@ -144,11 +138,9 @@ def forward_map(dofs):
 
 
 def point_location(dofs, count):
-    """Point sensors on a mesh whose vertices were moved at random."""
-    mesh = square(dofs)
-    basis = Basis(MeshTri(jittered(mesh, 0.25), mesh.t), ElementTriP1())
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0.05, 0.95, (count, 2))
+    """Point sensors on an irregular mesh."""
+    basis = Basis(irregular(dofs), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.05, 0.95, (count, 2))
     bar = 500.0 if count == 2000 else None
     size = f"{count} points, {basis.N} dofs"
     ours, theirs = partial(fc.PointSensors, basis, points), partial(basis.probes, points.T)
