@@ -47,7 +47,9 @@ def proven_radius(
         return _proven_on_ball(problem, data, candidate, constant)
     c, remainder = problem.parameters.project(candidate.parameter)
     response: Array = problem.forward_matrix() @ c
-    size = data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
+    # A solve may lose a part of what the most visible parameter shows, also where this one shows little.
+    most = constant.sigma_max * problem.parameters.norm(candidate.parameter)
+    size = most + data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
     misfit = data.norm(response + problem.offset - data.values)
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
@@ -64,7 +66,8 @@ def _proven_on_ball(
         return np.inf, 0.0
     inside = space.nearest(candidate.parameter)
     predicted = problem.predict(problem.solve(inside), inside)
-    rounding = problem.rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
+    most = constant.sigma_max * space.norm(inside)
+    rounding = problem.rounding_of(data) * (most + data.norm(predicted) + data.norm(data.values))
     eps = data.norm(predicted - data.values) + data.noise_level + rounding
     if not eps > 0.0:
         return np.inf, 0.0

@@ -17,8 +17,8 @@ from ..stages import stage
 from .certificate import Certificate
 from .comparison import Comparison
 
-# Squares of smaller numbers, and of what they differ by, are lost.
-SMALLEST = 1e-140
+# Squares of smaller numbers, and of what they differ by, are lost; those of larger ones leave the range of floats.
+SMALLEST, LARGEST = 1e-140, 1e140
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         The candidate does not belong to the problem, or the class has more coordinates than observations.
     UncertifiedError
         The stability constant is infinite, the rule needs a residual that the candidate does not have, or the numbers
-        are too small to be squared.
+        are too small or too large to be squared.
 
     Examples
     --------
@@ -95,17 +95,17 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    _refuse_tiny(problem.check_data(data), candidate)
+    check_units(problem.check_data(data), candidate)
     return rule.resolved(problem, data).certify(problem, data, candidate)
 
 
-def _refuse_tiny(data: Data, candidate: Candidate) -> None:
-    """Refuse data or a parameter of which no square is left: a distance of theirs would be zero."""
-    sizes = {"data": np.append(data.whiten(data.values), data.noise_level)}
-    if isinstance(candidate, Candidate):
-        sizes["parameter"] = candidate.parameter
-    for name, values in sizes.items():
-        largest = float(np.abs(values).max(initial=0.0))
-        if 0.0 < largest < SMALLEST:
-            words = f"at most {largest:.2g}, too small to be squared"
+def check_units(data: Data, candidate: Candidate | None = None) -> None:
+    """Refuse data or a parameter whose squares are no numbers: a distance of theirs would be zero, or infinite."""
+    with np.errstate(over="ignore"):
+        sizes = {"data": max(float(np.abs(data.whiten(data.values)).max()), data.noise_level)}
+    if isinstance(candidate, Candidate) and np.all(np.isfinite(candidate.parameter)):
+        sizes["parameter"] = float(np.abs(candidate.parameter).max(initial=0.0))
+    for name, largest in sizes.items():
+        if 0.0 < largest < SMALLEST or largest > LARGEST:
+            words = f"at most {largest:.2g}, too {'small' if largest < 1.0 else 'large'} to be squared"
             raise UncertifiedError(f"the {name} is {words}; choose another unit")

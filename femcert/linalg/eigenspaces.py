@@ -30,7 +30,7 @@ FAINT = 1e-4
 def canonical_eigenpairs(
     stiffness: Any, mass: Any, k: int, functions: Callable[[float, int], Array]
 ) -> tuple[Array, Array]:
-    """The `k` smallest eigenpairs like `smallest_eigenpairs`, the same to rounding with every backend.
+    """The `k` smallest eigenpairs like `smallest_eigenpairs`, the same with every backend if that finds all copies.
 
     Parameters
     ----------

@@ -61,9 +61,10 @@ class Multigrid:
         scale = diags(1.0 / self._root)
         self._matrix = csr_matrix(scale @ matrix @ scale)
         self._precondition = _preconditioner(self._matrix, self._root, name)
-        self._least = 1.0
+        # Of this run only the Ritz value counts, wherever rounding ends it.
+        self._least, self.floor = 1.0, np.inf
         run = self._run(np.random.default_rng(0).standard_normal(len(diagonal)), ROUGH**2)
-        self._least = CAUTION * run.smallest_ritz_value()
+        self._least, self.floor, self.tolerance = CAUTION * run.smallest_ritz_value(), 0.0, tolerance
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` for a vector or columns, each within the tolerance."""

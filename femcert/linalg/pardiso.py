@@ -126,7 +126,8 @@ def _options() -> NDArray[np.int32]:
     options = np.zeros(64, dtype=np.int32)
     options[0] = 1  # the values below, not the defaults
     options[1] = 3  # nested dissection, on all threads
-    options[23] = 1  # factors on two levels; 10, faster still, is for other matrices and was wrong for some of these
+    # Factors on one level: those on two (1, 10) are little faster, and miss pivots that are not positive.
+    options[23] = 0
     options[34] = 1  # indices from 0
     return options
 

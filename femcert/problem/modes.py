@@ -92,8 +92,10 @@ class EigenmodeSpace(ParameterSpace):
 
     The basis of a multiple eigenvalue is not what the eigensolver happens to return: it is fixed by waves across the
     domain (`femcert.linalg.eigenspaces`), also where the first `k` modes are only a part of it. So the class and its
-    coordinates are the same to rounding on every machine and with every backend. Eigenvalues count as one where
-    neighbours differ by less than 1e-6, relatively; each mode is an eigenmode up to that.
+    coordinates do not depend on machine and backend, to some 1e-7. Eigenvalues count as one where neighbours differ by
+    less than 1e-6, relatively; each mode is an eigenmode up to that. Two things are not excluded: Lanczos may miss
+    copies of an eigenvalue that is more than double (equal pieces of a domain that is not connected), and eigenvalues
+    that are a few 1e-6 apart may be mixed a little.
 
     Parameters
     ----------

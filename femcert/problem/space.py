@@ -99,6 +99,8 @@ class ParameterSpace:
         """``G^-1 right``, for a vector or columns."""
         if issparse(self.gram):
             return self._gram_factor.solve(right)
+        if not np.all(np.isfinite(right)):
+            raise SolveError("functionals on the parameter space have NaN or infinite values; choose another unit")
         return solve_triangular(self.root, solve_triangular(self.root, right, trans="T"))
 
     @property

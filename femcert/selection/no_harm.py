@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
+from ..certificate.rule import check_units
 from ..errors import FemcertError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
@@ -140,6 +141,7 @@ def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, UncertifiedE
     # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
     rule = copy.copy(rule)
     try:
+        check_units(data)
         return rule.resolved(problem, data), None
     except UncertifiedError as error:
         return rule, error

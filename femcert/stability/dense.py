@@ -61,7 +61,10 @@ def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None) -> Spe
 def scaled_forward(problem: Problem, at: Any, data: Data | None) -> Array:
     """``L^-1 F R^-1`` with ``G = R' R`` in Q and ``C = L L'`` in Y; of a nonlinear problem the Jacobian at `at`."""
     F = _derivative(problem, at)
-    return np.asarray(solve_triangular(problem.parameters.root, (F if data is None else data.whiten(F)).T, trans="T").T)
+    white = F if data is None else data.whiten(F)
+    if not np.all(np.isfinite(white)):
+        raise UncertifiedError("the forward matrix, in units of the noise, is not finite; choose another unit")
+    return np.asarray(solve_triangular(problem.parameters.root, white.T, trans="T").T)
 
 
 def _derivative(problem: Problem, at: Any) -> Array:

@@ -211,3 +211,28 @@ def test_the_callers_arrays_stay_as_they_are(backend):
     assert np.allclose(A @ x, 1.0, atol=1e-9)
     assert np.array_equal(twice.data, data)
     assert np.array_equal(twice.indices, indices)
+
+
+@pytest.mark.parametrize("tolerance", [1e-10, 3e-11, 1e-12])
+@pytest.mark.parametrize("distance", [0.03, 1e-4])
+def test_a_truth_that_is_hardly_seen(distance, tolerance):
+    """Two sensors close together, the truth along what they see least: a solve loses a part of what they see most."""
+    line = np.linspace(0.0, 1.0, 61)
+
+    def make():
+        basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
+        sensors = fc.AverageSensors(basis, [(0.3, 0.4), (0.3 + distance, 0.4)], radius=0.1)
+        return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+
+    with use_backend("superlu"):
+        exact = make()
+        truth = np.array(fc.stability(exact).weakest)
+        values = exact.observe(exact.solve(truth))
+    data = fc.Data(values, 2e-16 * np.linalg.norm(values))
+    with use_backend("multigrid", tolerance=tolerance):
+        problem = make()
+        c = np.linalg.lstsq(problem.forward_matrix(), values, rcond=None)[0]
+        q = problem.parameters.field(c)
+        for rule in (fc.ExactRadius(), fc.ResidualRadius()):
+            radius = fc.certify(problem, data, fc.Candidate(problem.solve(q), q), rule).radius
+            assert radius.value >= problem.parameters.norm(q - truth)

@@ -155,6 +155,17 @@ def test_factors_find_one_negative_direction_among_many(name):
         Factorization(block_diag([pencil(20)[0], block, identity(300)]), definite=True)
 
 
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_pair_that_is_not_definite_among_ones(name, n):
+    """The library itself says so: no object is made of factors with NaN."""
+    for place in range(0, n - 1, n // 10):
+        A = identity(n, format="lil")
+        A[place, place + 1] = A[place + 1, place] = 1.5
+        with use_backend(name), pytest.raises(SolveError, match=r"not positive definite|singular"):
+            Factorization(A.tocsc(), definite=True)
+
+
 def test_asymmetry_is_refused_by_each(backend):
     K, _ = pencil(8)
     skew = K.tolil()

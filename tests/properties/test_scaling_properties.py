@@ -121,3 +121,22 @@ def test_in_units_that_leave_no_squares_nothing_is_accepted(rule, power):
         assert selection.learned.radius.side != "upper" or selection.learned.radius.value / s >= error
     elif power <= -145:
         assert "too small to be squared" in selection.reason
+
+
+@pytest.mark.parametrize("variance", [1e-300, 1e-278, 1e-150, 1e250])
+@pytest.mark.parametrize("size", [1.0, 1e-100, 1e100])
+def test_odd_units_of_the_noise_end_in_words(size, variance):
+    posed = source("line P1")
+    problem, c = posed.problem, coefficients(posed.problem, 1)
+    values = size * posed.data(c).values
+    data = fc.Data(values, 1.0, covariance=np.full(len(values), variance))
+    learned = scaled(posed.candidate(3.0 * c), size)
+    baseline = scaled(posed.candidate(0.9 * c), size)
+    for rule in RULES.values():
+        try:
+            selection = fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=rule)
+        except fc.FemcertError:
+            continue
+        if selection.learned is not None and selection.learned.radius.side == "upper":
+            error = problem.parameters.norm(learned.parameter - size * posed.truth(c))
+            assert selection.learned.radius.value >= error or np.sqrt(variance) < 1e-3 * size
