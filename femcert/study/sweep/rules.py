@@ -103,7 +103,8 @@ def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: f
         radius = C * (c.data + pde * c.pde + bc * c.bc + optimality * c.optimality + delta)
         proven = C * (c.misfit + delta)
         size = np.linalg.norm(c.x, axis=-1)
-        allowance = C * rounding * (c.response + np.linalg.norm(trials.values, axis=-1)) + rounding * size
+        shown = trials.fit.singular[..., 0] * size + c.response + np.linalg.norm(trials.values, axis=-1)
+        allowance = C * rounding * shown + rounding * size
         # The library reports the larger one where the radius is a bound.
         holds = proven <= radius * (1.0 + 1e-8) + rounding * size
         return np.where(np.isfinite(C), np.where(holds, np.maximum(radius, proven + allowance), radius), np.inf)
