@@ -24,11 +24,14 @@ class Bound:
         ``"upper"`` (the truth is at most `value`), ``"lower"`` (at least), or ``"estimate"`` (no claim).
     source
         Where it comes from, in a few words.
+    probability
+        With which probability, at least, it holds; 1 where nothing is random. The source says what is.
     """
 
     value: float
     side: str
     source: str
+    probability: float = 1.0
 
     def __post_init__(self) -> None:
         if self.side not in SIDES:
@@ -43,14 +46,18 @@ class Bound:
         if math.isnan(value) or value < 0.0:
             raise InputError(f"a bound ({self.source}) has the value {value}; expected a number >= 0")
         object.__setattr__(self, "value", value)
+        if not isinstance(self.probability, Real) or not 0.0 < self.probability <= 1.0:
+            raise InputError(f"a bound ({self.source}) has the probability {self.probability!r}; expected (0, 1]")
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "estimate": "~"}[self.side]
-        return f"{sign} {self.value:.4g} ({self.source})"
+        chance = "" if self.probability == 1.0 else f", probability {self.probability:g}"
+        return f"{sign} {self.value:.4g} ({self.source}{chance})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""
-        return {"value": self.value, "side": self.side, "source": self.source}
+        chance = {} if self.probability == 1.0 else {"probability": self.probability}
+        return {"value": self.value, "side": self.side, "source": self.source, **chance}

@@ -41,11 +41,13 @@ class Comparison:
         """Why, in words."""
         truths = "every consistent truth"
         if self.probability is not None:
-            truths = f"the truth, with probability {self.probability:g},"
+            truths = f"the truth (confidence {self.probability:g} over the noise, for any two candidates)"
         than = "the baseline" + (f" + tolerance {tolerance:g}" if tolerance else "")
         if self.accepts(tolerance):
             return f"the learned candidate is no farther from {truths} than {than} (margin {self.margin:.4g})"
-        worse = "with some consistent truth" if self.probability is None else "at the level of the test"
+        worse = "with some consistent truth"
+        if self.probability is not None:
+            worse = f"with some truth of the {100.0 * self.probability:g} % confidence set"
         return f"{worse} the learned candidate could be farther from it than {than} (margin {self.margin:.4g})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,10 +6,11 @@ Dense and without problem objects: coordinates that are orthonormal in Q, whiten
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
 from ..errors import InconsistentError, InputError, UncertifiedError
 from ..problem.checks import Array, frozen, number, real_array, real_vector
@@ -33,6 +34,10 @@ class Fit:
         ``(delta² - ‖y_perp‖²)^(1/2)`` with the allowance for rounding in delta, ``(...)``.
     least
         ``‖y_perp‖`` without that allowance, ``(...)``: below this noise level no x is consistent.
+    allowance
+        What rounding may have left in ``A centre - y``, ``(...)``.
+    relative
+        What rounding may have done to ``‖A x‖``, relatively, ``(...)``: 1 or more where the data do not determine x.
     """
 
     singular: Array
@@ -40,6 +45,19 @@ class Fit:
     centre: Array
     slack: Array
     least: Array
+    allowance: Array
+    relative: Array
+
+    def about_least_squares(self, level: Array | float) -> Fit:
+        """The ellipsoids ``‖A (x - centre)‖ <= level`` instead, enlarged by what rounding may have moved them.
+
+        With ``y = A x + e`` and the orthogonal projection P on the range of A, ``A (centre - x) = P e``. For e standard
+        normal ``‖P e‖²`` has the chi-square distribution with k degrees of freedom, whatever else depends on e: so
+        with ``level² = chi2_k(1 - zeta)`` the ellipsoid contains the true x with probability ``1 - zeta``.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slack = (level + self.allowance) / (1.0 - self.relative)
+        return replace(self, slack=np.where(self.relative < 1.0, slack, np.inf), least=np.zeros_like(self.least))
 
     def farthest(self, points: Array) -> tuple[Array, Array]:
         """See `ConsistentSet.farthest`; points and sets broadcast."""
@@ -56,13 +74,15 @@ class Fit:
         return middle + value + _relative(*self.right.shape[-2:]) * error, self.centre + _back(z, self.right)
 
 
-def fit(matrix: Array, values: Array, level: Array | float, *, rounding: float = 0.0) -> Fit:
+def fit(
+    matrix: Array, values: Array, level: Array | float, *, rounding: float = 0.0, lost: Array | float = 0.0
+) -> Fit:
     """The ellipsoids ``‖A x - y‖ <= delta`` of many matrices (one SVD each), many data or many levels; all broadcast.
 
     The true matrix is within ``eps ‖A‖`` of the given one, `rounding` and that of the SVD added up. So its consistent
-    parameters fulfil ``‖A x - y‖ <= delta'`` with ``delta' = delta + eps (‖y‖ + ‖A‖ ‖x‖)``, where
-    ``‖x‖ <= ‖centre‖ + delta' / s_min``. For a matrix that is rank deficient to rounding, or has more columns than
-    rows, slack is infinite.
+    parameters fulfil ``‖A x - y‖ <= delta'`` with ``delta' = delta + eps (‖y‖ + ‖A‖ ‖x‖) + lost``, where
+    ``‖x‖ <= ‖centre‖ + delta' / s_min`` and `lost` is what y itself has lost, an absolute error. For a matrix that is
+    rank deficient to rounding, or has more columns than rows, slack is infinite.
     """
     m, k = matrix.shape[-2:]
     U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
@@ -76,13 +96,14 @@ def fit(matrix: Array, values: Array, level: Array | float, *, rounding: float =
     perp = np.linalg.norm(values - _back(eta, U), axis=-1)
     size = np.linalg.norm(values, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        allowance = eps * (size + largest * np.linalg.norm(centre, axis=-1))
-        outer = (level + allowance) / (1.0 - eps * largest / smallest)
+        allowance = eps * (size + largest * np.linalg.norm(centre, axis=-1)) + lost
+        relative = np.where(clear, eps * largest / smallest, np.inf)
+        outer = (level + allowance) / (1.0 - relative)
         # Once more, with the parameters that lie in the set of this level instead of all within delta' / s_min.
         least = np.maximum(perp - allowance, 0.0)
-        outer = np.minimum(outer, level + allowance + eps * largest * _leg(outer, least) / smallest)
+        outer = np.minimum(outer, level + allowance + relative * _leg(outer, least))
         slack = _leg(outer, least)
-    return Fit(s, right, centre, np.where(clear, slack, np.inf), least)
+    return Fit(s, right, centre, np.where(clear, slack, np.inf), least, allowance, relative)
 
 
 class ConsistentSet:
@@ -101,6 +122,8 @@ class ConsistentSet:
     rounding
         Relative error of A and of the solves behind it. The set is enlarged by it, so that it contains all consistent
         parameters of the exact matrix, also with ``delta = 0``.
+    lost
+        Absolute error of `values`: what rounding left of the offset that was subtracted from the data.
 
     Attributes
     ----------
@@ -126,6 +149,7 @@ class ConsistentSet:
         form: Any = None,
         radius: float | None = None,
         rounding: float = 0.0,
+        lost: float = 0.0,
     ) -> None:
         A = real_array(matrix, "matrix")
         if A.ndim != 2 or 0 in A.shape:
@@ -133,24 +157,20 @@ class ConsistentSet:
         y = real_vector(values, len(A), "values")
         self.level = number(level, "level", least=0.0)
         self.dimension = A.shape[1]
-        rounding = number(rounding, "rounding", least=0.0)
+        rounding, lost = number(rounding, "rounding", least=0.0), number(lost, "lost", least=0.0)
         if (form is None) != (radius is None):
             raise InputError("a ball needs both form and radius; only one of them came")
-        self._fit = fit(A, y, self.level, rounding=rounding)
+        self._fit = fit(A, y, self.level, rounding=rounding, lost=lost)
         self._within: Intersection | None = None
         if form is not None:
             L = real_array(form, "form")
             if L.shape != (self.dimension, self.dimension):
                 raise InputError(f"form has shape {L.shape}; expected ({self.dimension}, {self.dimension})")
             rho = number(radius, "radius", above=0.0)
-            self._within = Intersection(A, y, self.level, L, rho, rounding=rounding)
+            self._within = Intersection(A, y, self.level, L, rho, rounding=rounding, lost=lost)
         self.consistent_level = max(float(self._fit.least), 0.0 if self._within is None else self._within.least)
         if self.level < self.consistent_level:
-            raise InconsistentError(
-                f"no parameter of the class explains the data within the noise level {self.level:.4g}; the smallest "
-                f"consistent one is {self.consistent_level:.4g}: model error, wrong noise level or wrong class",
-                self.consistent_level,
-            )
+            raise inconsistent(self.level, self.consistent_level)
         s = self._fit.singular
         if self._within is None and not np.isfinite(self._fit.slack):
             raise UncertifiedError(
@@ -181,27 +201,21 @@ class ConsistentSet:
             return self._fit.support(rows)
         return self._smaller(rows, self._fit.support, self._within.support)
 
-    @property
-    def least_squares(self) -> Array:
-        """The least squares solution of the data alone."""
-        return self._fit.centre
+    def confidence_support(self, directions: Any, zeta: float) -> tuple[Array, Array]:
+        """Upper bounds of ``d . x`` at the true x, for standard normal noise with probability ``1 - zeta``.
 
-    def estimate(self, direction: Array) -> tuple[float, float, Array]:
-        """``d . x`` by least squares, its standard deviation ``‖A^{+T} d‖`` for white noise, and a step along it.
-
-        The step changes ``d . x`` by the standard deviation where the data change least.
+        They hold for all directions at once, so also for those that depend on the noise (Scheffé): the maximum of
+        ``d . x`` over the ellipsoid ``‖A (x - x_LS)‖² <= chi2_k(1 - zeta)``. The level and a ball do not count.
 
         Raises
         ------
         UncertifiedError
-            The data alone do not determine x: what they do not see has no deviation, but is not known.
+            The data alone do not determine x.
         """
         if not np.isfinite(self._fit.slack):
             raise UncertifiedError("a test for Gaussian noise needs data that determine the class; a ball is no noise")
-        scaled = _times(direction, self._fit.right) / self._fit.singular
-        deviation = float(np.linalg.norm(scaled))
-        step = _back(scaled / self._fit.singular, self._fit.right) / (deviation if deviation > 0.0 else 1.0)
-        return float(direction @ self._fit.centre), deviation, step
+        level = float(np.sqrt(chdtri(self.dimension, zeta)))
+        return self._fit.about_least_squares(level).support(self._rows(directions, "directions"))
 
     def _smaller(self, rows: Array, alone: Extreme, together: Extreme) -> tuple[Array, Array]:
         """The bound from the data alone where its witness lies in the ball, else the smaller one of both."""
@@ -220,6 +234,15 @@ class ConsistentSet:
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             raise InputError(f"{name} has shape {rows.shape}; expected (n, {self.dimension})")
         return rows
+
+
+def inconsistent(level: float, least: float) -> InconsistentError:
+    """What is said where nothing in the class explains the data; `least` is the smallest consistent noise level."""
+    return InconsistentError(
+        f"no parameter of the class explains the data within the noise level {level:.4g}; the smallest consistent one "
+        f"is {least:.4g}: model error, wrong noise level or wrong class",
+        least,
+    )
 
 
 def _leg(long: Array, short: Array) -> Array:

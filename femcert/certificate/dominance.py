@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
@@ -34,10 +33,12 @@ class Dominance(ExactRadius):
     Parameters
     ----------
     zeta
-        None: sure, for noise within its level. Else for Gaussian noise whose covariance the data give: the half width
-        is ``z ‖F^{+T} d‖`` with the normal quantile z of ``1 - zeta``, a one-sided test. A worse candidate is accepted
-        with probability zeta at most, of all trials and not of the accepted ones, if the candidates do not depend on
-        the noise. For linear problems whose data determine the class; a ball does not count.
+        None: sure, for noise within its level. Else for Gaussian noise whose covariance the data give: E is the
+        confidence ellipsoid ``‖F (x - x_LS)‖² <= chi2_k(1 - zeta)`` of the k coordinates, so the half width is
+        ``chi2_k(1 - zeta)^(1/2) ‖F^{+T} d‖`` (Scheffé). The probability that the learned candidate is accepted *and*
+        worse is zeta at most; that is a share of all measurements, not of the accepted ones. Only the noise is random;
+        the truth, a member of the class, and the sensors are fixed before. The candidates may depend on the data in any
+        way, as all reconstructions do. For linear problems whose data determine the class; a ball does not count.
     guarantee
         As in `ExactRadius`, whose radii the certificates show.
     """
@@ -86,13 +87,9 @@ class Dominance(ExactRadius):
 
     def _least(self, evidence: Evidence, d: Array) -> tuple[float, Array]:
         """Lower bound of ``d . x`` at the truth, and a point where it is (nearly) reached."""
-        consistent = evidence.consistent
-        if self.zeta is None:
-            value, point = consistent.support(-d[None])
-            return -float(value[0]), point[0]
-        estimate, deviation, step = consistent.estimate(d)
-        width = -float(ndtri(self.zeta))
-        return estimate - width * deviation, consistent.least_squares - width * step
+        consistent, rows = evidence.consistent, -d[None]
+        found = consistent.support(rows) if self.zeta is None else consistent.confidence_support(rows, self.zeta)
+        return -float(found[0][0]), found[1][0]
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""

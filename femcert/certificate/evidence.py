@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..errors import InputError, SolveError, UncertifiedError
+from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.checks import Array
 from ..problem.data import Data
@@ -18,8 +18,10 @@ from ..problem.linear import LinearProblem, dense
 from ..stability import Stability, stability
 from ..stability.dense import gram_kept, scaled_forward
 from ..stability.nonlinear import validated
-from .consistent import ConsistentSet
+from .consistent import ConsistentSet, inconsistent
 
+# Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
+MOST_COORDINATES = 1500
 # How often a radius enters its own bound, and by how much it must get smaller to do so again.
 MOST_ROUNDS, CLOSER = 20, 0.99
 # A ball bounds the class if its form is at least this part of its largest value; below, that is rounding.
@@ -94,7 +96,8 @@ def discrete_evidence(problem: Problem, data: Data) -> Evidence:
         raise UncertifiedError(f"no forward matrix is known for a {type(problem).__name__}")
     A = scaled_forward(problem, None, data)
     y = data.whiten(data.values - problem.offset)
-    consistent = ConsistentSet(A, y, data.noise_level, rounding=problem.rounding_of(data), **_ball(problem))
+    errors = {"rounding": problem.rounding_of(data), "lost": problem.offset_rounding(data)}
+    consistent = ConsistentSet(A, y, data.noise_level, **errors, **_ball(problem))
     root = problem.parameters.root
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
 
@@ -119,9 +122,10 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + float(np.linalg.norm(predicted.errors))
-    radius = constant.radius(float(np.linalg.norm(y)) + level)
+    errors = {"rounding": problem.rounding_of(data), "lost": problem.rounding_of(data) * data.norm(data.values)}
+    radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):
-        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, rounding=problem.rounding_of(data))
+        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, **errors)
         smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
         if not smaller < CLOSER * radius:
             break
@@ -152,13 +156,53 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     validity = validated(problem, centre, data=data, radius=reach)
     if not validity.valid:
         raise UncertifiedError(f"the linearization is not validated on the whole class: {validity.reason}")
-    predicted = problem.predict(problem.solve(centre), centre)
+    state = problem.solve(centre)
+    predicted = problem.predict(state, centre)
     rest = 0.5 * validity.lipschitz.value * reach**2
     A = scaled_forward(problem, centre, data)
     y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
-    rounding = problem.rounding_of(data, centre)
-    consistent = ConsistentSet(A, y, data.noise_level + rest, rounding=rounding, **_ball(problem))
+    errors = {"rounding": problem.rounding_of(data, centre), "lost": problem.lost_to_rounding(data, state, centre)}
+    consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
+
+
+def check_explained(problem: Problem, data: Data, constant: Stability | None = None) -> None:
+    """Refuse data that no parameter of the class explains: every upper radius takes for granted that the truth does.
+
+    With a dense forward matrix by the consistent set itself; on a ball in a larger class by a lower bound of the misfit
+    from the lifted sensors of the modulus, if `constant` has one. Elsewhere nothing is checked: radii are estimates for
+    a nonlinear problem, and for a large class without a ball.
+
+    Raises
+    ------
+    InconsistentError
+        No parameter of the class explains the data within the noise level.
+    """
+    if not isinstance(problem, LinearProblem):
+        return
+    space = problem.parameters
+    if space.dimension <= MOST_COORDINATES:
+        try:
+            discrete_evidence(problem, data)
+        except InconsistentError:
+            raise
+        except UncertifiedError:
+            # Not bounded, but not empty.
+            return
+    elif space.ball is not None and constant is not None and constant.moduli is not None:
+        rounding = problem.rounding_of(data) * data.norm(data.values) + problem.offset_rounding(data)
+        level = data.noise_level + rounding
+        least = constant.moduli.least_misfit(data.values - problem.offset, space.ball.radius, level)
+        if least > level:
+            raise inconsistent(data.noise_level, least - rounding)
+
+
+def check_explained_continuously(problem: Problem, data: Data, constant: Stability) -> None:
+    """The same for the equation itself; `constant` has the guarantee ``"continuous"``."""
+    gap, space = constant.gap, problem.parameters
+    assert gap is not None
+    x = np.linalg.lstsq(gap.forward, data.whiten(data.values) - gap.exact.predict(np.zeros(space.dimension)).values)[0]
+    continuous_evidence(problem, data, constant, space.field(solve_triangular(gap.exact.root, x)))
 
 
 def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:

@@ -17,15 +17,21 @@ from ..residual import Residuals, evaluate
 from ..stability import Stability, stability
 from ..stability.constant import GUARANTEES
 from .certificate import Certificate
-from .evidence import Evidence, continuous_evidence, discrete_evidence, linearized_evidence
+from .evidence import (
+    MOST_COORDINATES,
+    Evidence,
+    check_explained,
+    check_explained_continuously,
+    continuous_evidence,
+    discrete_evidence,
+    linearized_evidence,
+)
 from .guaranteed import belongs, continuous_constant
 from .proof import proven_radius
 from .rule import Rule
 
 # A dual that is farther than this above a point that it knows may have a gap.
 GAP = 1e-6
-# Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
-MOST_COORDINATES = 1500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +51,7 @@ class ExactRadius(Rule):
     Notes
     -----
     On a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus noise level, which
-    is larger, and inconsistent data are not noticed. A nonlinear problem needs a class with a ball that lies in the
+    is larger. A nonlinear problem needs a class with a ball that lies in the
     ball on which its linearization at the candidate is validated.
     """
 
@@ -65,29 +71,35 @@ class ExactRadius(Rule):
 
     def resolved(self, problem: Problem, data: Data) -> ExactRadius:
         """The rule with what is the same for all candidates: the consistent set, or the continuous constant."""
-        if self.evidence is not None and self.evidence.belongs_to(problem, data):
+        if self.is_resolved(problem, data):
             return self
-        if self.guarantee == "continuous" and belongs(self.computed, problem, data):
-            return self
+        return replace(self, checked=(problem, data), **self._computed(problem, data))
+
+    def _computed(self, problem: Problem, data: Data) -> dict[str, Any]:
         space, m = problem.parameters, problem.observation_count
         if self.guarantee == "continuous":
             if not problem.linear or space.ball is not None:
                 raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
-            return replace(self, evidence=None, computed=continuous_constant(problem, data, self.stability)[0])
+            known = self.computed if belongs(self.computed, problem, data) else self.stability
+            constant = continuous_constant(problem, data, known)[0]
+            check_explained_continuously(problem, data, constant)
+            return {"evidence": None, "computed": constant}
         if not problem.linear:
-            return replace(self, evidence=None, computed=None)
+            return {"evidence": None, "computed": None}
         if _by_modulus(problem):
             try:
-                return replace(self, evidence=None, computed=stability(problem, data=data))
+                constant = stability(problem, data=data)
             except InputError as error:
                 raise UncertifiedError(f"a class of {space.dimension} coordinates has no radius: {error}") from None
+            check_explained(problem, data, constant)
+            return {"evidence": None, "computed": constant}
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
             raise UncertifiedError(
                 f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
                 f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
             )
         evidence = discrete_evidence(problem, data)
-        return replace(self, evidence=evidence, computed=evidence.constant if space.dimension <= m else None)
+        return {"evidence": evidence, "computed": evidence.constant if space.dimension <= m else None}
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""

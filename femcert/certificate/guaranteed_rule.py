@@ -14,6 +14,7 @@ from ..residual import Residuals
 from ..residual.components import optimality_residual
 from ..stability import Stability
 from .certificate import Certificate
+from .evidence import check_explained_continuously
 from .guaranteed import STATES, belongs, continuous_constant, guaranteed_parts
 from .rule import Rule
 
@@ -53,11 +54,14 @@ class GuaranteedRadius(Rule):
 
     def resolved(self, problem: Problem, data: Data) -> GuaranteedRadius:
         """The rule with the continuous stability constant, which is the same for all candidates."""
-        if self.stability is not None or belongs(self.computed, problem, data):
+        if self.is_resolved(problem, data):
             return self
         if not problem.linear:
             raise UncertifiedError(f"a guaranteed radius is not known for a {type(problem).__name__}")
-        return replace(self, computed=continuous_constant(problem, data, None)[0])
+        known = self.computed if belongs(self.computed, problem, data) else self.stability
+        constant = continuous_constant(problem, data, known)[0]
+        check_explained_continuously(problem, data, constant)
+        return replace(self, computed=constant, checked=(problem, data))
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
         """See `Rule.certify`."""

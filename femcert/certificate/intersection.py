@@ -47,7 +47,9 @@ class Intersection:
         A and L vanish together in some direction, to rounding.
     """
 
-    def __init__(self, A: Array, y: Array, level: float, L: Array, radius: float, *, rounding: float) -> None:
+    def __init__(
+        self, A: Array, y: Array, level: float, L: Array, radius: float, *, rounding: float, lost: float = 0.0
+    ) -> None:
         m, k = A.shape
         H, relative = _root(L)
         eps = rounding + 16.0 * np.sqrt((m + k) * k) * EPS
@@ -61,15 +63,15 @@ class Intersection:
             )
         f1, f2, eta, perp, self._inverse = _diagonal(A, y, a, h, Q, R)
         size = float(np.linalg.norm(y))
-        self.reach = _reach(f1, f2, self._inverse, size + level, radius)
-        allowance = eps * (size + a * self.reach)
+        self.reach = _reach(f1, f2, self._inverse, size + level + lost, radius)
+        allowance = eps * (size + a * self.reach) + lost
         delta = level + allowance
         # The error of H, relative to L or in the norm of its rows, whichever is less.
         rho = float(min(radius * np.sqrt(1.0 + relative), np.hypot(radius, k * np.sqrt(16.0 * EPS) * h * self.reach)))
         rho += eps * h * self.reach
         self._A, self._y, self._H = A / delta, y / delta, H / rho
         self._f1, self._f2, self._eta = f1 / delta, f2 / rho, eta / delta
-        self._perp = max(perp - eps * size, 0.0) / delta
+        self._perp = max(perp - eps * size - lost, 0.0) / delta
         # Relative error of W^-1.
         self._error = 16.0 * k * EPS * float(extremes[0] / extremes[-1])
         self.centre = self._inverse @ self._path(_root_of(self._imbalance))

@@ -43,18 +43,20 @@ def proven_radius(
         constant = stability(problem, data=data) if constant is None else constant
     except (InputError, UncertifiedError):
         return np.inf, 0.0
+    if constant.constant.side != "upper":
+        return np.inf, 0.0
     if constant.levels is not None:
         return _proven_on_ball(problem, data, candidate, constant)
     c, remainder = problem.parameters.project(candidate.parameter)
     response: Array = problem.forward_matrix() @ c
     # A solve may lose a part of what the most visible parameter shows, also where this one shows little.
     most = constant.sigma_max * problem.parameters.norm(candidate.parameter)
-    size = most + data.norm(response) + data.norm(problem.offset) + data.norm(data.values)
+    size = most + data.norm(response) + data.norm(data.values)
     misfit = data.norm(response + problem.offset - data.values)
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
     rounding = problem.rounding * problem.parameters.norm(candidate.parameter)
-    return proven, C * problem.rounding_of(data) * size + rounding
+    return proven, C * (problem.rounding_of(data) * size + problem.offset_rounding(data)) + rounding
 
 
 def _proven_on_ball(
@@ -65,10 +67,10 @@ def _proven_on_ball(
     if constant.moduli is None or space.ball is None:
         return np.inf, 0.0
     inside = space.nearest(candidate.parameter)
-    predicted = problem.predict(problem.solve(inside), inside)
+    state = problem.solve(inside)
+    misfit = data.norm(problem.predict(state, inside) - data.values)
     most = constant.sigma_max * space.norm(inside)
-    rounding = problem.rounding_of(data) * (most + data.norm(predicted) + data.norm(data.values))
-    eps = data.norm(predicted - data.values) + data.noise_level + rounding
+    eps = misfit + data.noise_level + problem.rounding_of(data) * most + problem.lost_to_rounding(data, state)
     if not eps > 0.0:
         return np.inf, 0.0
     distance = space.norm(candidate.parameter - inside)

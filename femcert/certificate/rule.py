@@ -33,14 +33,22 @@ class Rule(ABC):
     """
 
     stability: Stability | None = field(default=None, repr=False)
+    checked: tuple[Problem, Data] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.stability is not None and not isinstance(self.stability, Stability):
             raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
 
     def resolved(self, problem: Problem, data: Data) -> Rule:
-        """The rule with everything computed that is the same for all candidates."""
+        """The rule with everything computed that is the same for all candidates.
+
+        Rules whose radius is a bound also check that the class explains the data, and say so in `checked`.
+        """
         return self
+
+    def is_resolved(self, problem: Problem, data: Data) -> bool:
+        """Whether this is what `resolved` returned for this problem and these data."""
+        return self.checked is not None and self.checked[0] is problem and self.checked[1] is data
 
     @property
     def judges_state(self) -> bool:

@@ -19,6 +19,7 @@ from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights
 from .certificate import Certificate
+from .evidence import check_explained
 from .proof import proven_radius, split
 from .rule import Rule
 
@@ -44,6 +45,7 @@ class WeightedRule(Rule):
     pde_norm: str = "rms"
     norm: str = "energy"
     covered: bool = True
+    computed: Stability | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,6 +55,15 @@ class WeightedRule(Rule):
             raise InputError(f"covered is {self.covered!r}; expected True or False")
 
     def resolved(self, problem: Problem, data: Data) -> WeightedRule:
+        """The rule with the stability constant of a linear problem, and with numbers for all weights."""
+        if self.is_resolved(problem, data):
+            return self
+        rule = self.with_weights(problem, data)
+        constant = stability(problem, data=data) if problem.linear and self.stability is None else None
+        check_explained(problem, data, constant)
+        return replace(rule, computed=constant, checked=(problem, data))
+
+    def with_weights(self, problem: Problem, data: Data) -> WeightedRule:
         """The rule with numbers for all weights: itself, unless a weight is to be computed for this problem."""
         return self
 
@@ -95,7 +106,7 @@ class WeightedRule(Rule):
         residuals = evaluate(problem, data, inside, pde_norm=self.pde_norm, norm=self.norm)
         # A constant that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
         at = None if problem.linear else inside.parameter
-        constant = self.stability or stability(problem, at=at, data=data, validate=False)
+        constant = self.stability or self.computed or stability(problem, at=at, data=data, validate=False)
         pde = self.physics(problem, inside, residuals)
         total = self.total(residuals, pde)
         radius = self.radius(total, data, constant) + outside
@@ -162,7 +173,7 @@ class OperationalRadius(WeightedRule):
         """Weights of the residual components."""
         return {"pde": self.pde, "bc": self.bc, "optimality": self.optimality}
 
-    def resolved(self, problem: Problem, data: Data) -> OperationalRadius:
+    def with_weights(self, problem: Problem, data: Data) -> OperationalRadius:
         """The rule with certified weights as numbers."""
         names = tuple(name for name in ("pde", "bc") if getattr(self, name) == "certified")
         if not names:

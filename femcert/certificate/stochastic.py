@@ -89,7 +89,7 @@ class StochasticRadius(WeightedRule):
         """The rule's zeta, for each candidate."""
         return self.zeta
 
-    def resolved(self, problem: Problem, data: Data) -> StochasticRadius:
+    def with_weights(self, problem: Problem, data: Data) -> StochasticRadius:
         """With a seed, the same for all candidates."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))
 
@@ -161,8 +161,8 @@ class StochasticRadius(WeightedRule):
         what = "" if exact is None else " of the functions u and q_h"
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
-        source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}"
-        return Bound(scale * float(np.sqrt(top)), "upper", source)
+        source = f"RMS{what} {where}, {self.bound}"
+        return Bound(scale * float(np.sqrt(top)), "upper", source, 1.0 - self.zeta)
 
     def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
         mesh = problem.basis.mesh

@@ -32,7 +32,7 @@ class StoppingRule:
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""
-        rule = self.rule.resolved(self.problem, self.data)
+        rule = self.rule.with_weights(self.problem, self.data)
         inside, _ = rule.split(self.problem, candidate)
         residuals = evaluate(self.problem, self.data, inside, pde_norm=rule.pde_norm, norm=rule.norm)
         pde = rule.physics(self.problem, inside, residuals)

@@ -72,10 +72,10 @@ def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -
 
 
 def inverse_eigenpair(solve: Any, apply: Any, mass: Any) -> tuple[float, Array]:
-    """The smallest eigenvalue of ``A x = lam M x`` from below, and its eigenvector with ``x' M x = 1``.
+    """An estimate of the smallest eigenvalue of ``A x = lam M x``, and its eigenvector with ``x' M x = 1``.
 
     Lanczos with the inverse of A, which need not be assembled. The residual is part of the result: for the eigenvalue
-    nearest to ``1 / nu``, ``1 / lam <= nu + ‖M x - nu A x‖_{A^-1}``.
+    nearest to ``1 / nu``, ``1 / lam <= nu + ‖M x - nu A x‖_{A^-1}``. That it is the smallest one is not proved.
 
     Parameters
     ----------

@@ -154,6 +154,20 @@ class Problem(ABC):
         """
         return self.rounding * (1.0 if data is None else data.spread)
 
+    def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
+        """What rounding may leave in ``H u - y``, in the norm of Y, for a computed state u.
+
+        Errors of a state are relative to its largest value, not to what the sensors read of it: averages cancel, and
+        differences of large temperatures are small.
+        """
+        weights = np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+        sizes = np.multiply.outer(np.abs(self.observed_states(state)).max(axis=0), weights).ravel()
+        return self.rounding_of(data, at) * (data.norm(sizes) + data.norm(data.values))
+
+    def observed_states(self, state: Array) -> Array:
+        """The dof vector that the sensors read, or a column for each observation time."""
+        return state
+
     @property
     def backend(self) -> str | None:
         """What solves the state equation (see `femcert.linalg.use_backend`); None if nothing was solved yet."""

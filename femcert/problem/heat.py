@@ -120,7 +120,7 @@ class HeatInitial(LinearProblem):
             raise InputError(f"state has shape {array.shape}; expected {' or '.join(map(str, allowed))}")
         return array
 
-    def _at_times(self, state: Array) -> Array:
+    def observed_states(self, state: Array) -> Array:
         """Columns at the observation times."""
         if state.ndim == 1:
             return state[:, None]
@@ -139,7 +139,7 @@ class HeatInitial(LinearProblem):
 
     def observe(self, state: Any) -> Array:
         """Sensor values time after time."""
-        return self.sensors(self._at_times(self.check_state(state))).T.ravel()
+        return self.sensors(self.observed_states(self.check_state(state))).T.ravel()
 
     def residual(self, state: Any, parameter: Any) -> Array:
         """A column of weak residuals for each time.
@@ -153,7 +153,7 @@ class HeatInitial(LinearProblem):
             r = -(self.mass @ np.diff(u, axis=1)) / self.time_step
             r -= self.operator @ (theta * u[:, 1:] + (1.0 - theta) * u[:, :-1])
         else:
-            r = self.mass @ (self._at_times(self.solve(q)) - self._at_times(u))
+            r = self.mass @ (self.observed_states(self.solve(q)) - self.observed_states(u))
         r[self.boundary.prescribed] = 0.0
         return np.asarray(r)
 

@@ -172,11 +172,22 @@ class LinearProblem(Problem):
         return np.asarray(self.parameters.matrix.T @ self.adjoint_response(weights))[:, 0]
 
     @cached_property
+    def _rest_state(self) -> Array | None:
+        """State of the zero parameter; None where nothing is prescribed, so that it is zero."""
+        if self.boundary.homogeneous and not self.source.any():
+            return None
+        return frozen(self.solve(np.zeros(self.parameters.basis.N)))
+
+    @cached_property
     def offset(self) -> Array:
         """Data of the zero parameter: ``y = F c + offset``."""
-        if self.boundary.homogeneous and not self.source.any():
+        if self._rest_state is None:
             return frozen(np.zeros(self.observation_count))
-        return frozen(self.observe(self.solve(np.zeros(self.parameters.basis.N))))
+        return frozen(self.observe(self._rest_state))
+
+    def offset_rounding(self, data: Data) -> float:
+        """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
+        return 0.0 if self._rest_state is None else self.lost_to_rounding(data, self._rest_state)
 
 
 def _load_bases(parameter: Basis, state: Basis) -> tuple[Basis, Basis]:

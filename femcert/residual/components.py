@@ -52,9 +52,8 @@ def evaluate(
     problem.check_data(data)
     q = candidate.parameter
     u = problem.solve(q) if candidate.state is None else candidate.state
-    predicted = problem.predict(u, q)
-    misfit = data.norm(predicted - data.values)
-    rounding = problem.rounding_of(data, q) * (data.norm(predicted) + data.norm(data.values))
+    misfit = data.norm(problem.predict(u, q) - data.values)
+    rounding = problem.lost_to_rounding(data, u, q)
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
         data=Bound(misfit + rounding, "upper", "norm of H u - y"),

@@ -8,10 +8,15 @@ from typing import Any
 from ..errors import InputError
 from ..problem.checks import number
 
+WHAT_IS_RANDOM = "over the draw of the points"
+
 
 @dataclass(frozen=True)
 class Confidence:
     """With a rule that samples, a certificate fails with a small probability; two of them with the sum at most.
+
+    Random are the points, which are drawn after both candidates are fixed. Data and noise are not: they enter by the
+    noise level, which is taken for sure.
 
     Attributes
     ----------
@@ -30,8 +35,8 @@ class Confidence:
     def words(self, *, accepted: bool) -> str:
         """What holds with which probability (stochastic-no-harm-selection): a rejection needs the baseline's only."""
         if accepted:
-            return f"both radii hold with probability at least {max(1.0 - self.zeta, 0.0):.6g}"
-        return f"the baseline's radius holds with probability at least {1.0 - self.zeta_base:.6g}"
+            return f"both radii hold with probability at least {max(1.0 - self.zeta, 0.0):.6g} {WHAT_IS_RANDOM}"
+        return f"the baseline's radius holds with probability at least {1.0 - self.zeta_base:.6g} {WHAT_IS_RANDOM}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""

@@ -130,6 +130,7 @@ def _check_sampling(part: Certificate, rule: dict[str, Any]) -> None:
     """A bound from random points says with which probability it holds: that of the rule."""
     if part.digest is None:
         return
-    stated = f"probability {1.0 - rule['zeta']:g}"
-    if not part.residuals.pde.source.endswith(f", {stated}"):
-        raise InputError(f"the physics of {part.name!r} is bounded with {part.residuals.pde.source!r}, not {stated}")
+    pde, stated = part.residuals.pde, 1.0 - check_zeta(rule["zeta"])
+    if pde.probability != stated:
+        came = f"holds with probability {pde.probability:g}"
+        raise InputError(f"the physics residual of {part.name!r} {came}; the rule says {stated:g}")

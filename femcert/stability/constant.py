@@ -196,7 +196,8 @@ def stability(
         noise level of `data` to 100 times it; with fewer the modulus is not used, and p = 1.
     method
         ``"dense"``: the forward matrix and its SVD, all singular values. ``"sparse"``: the extreme ones by Lanczos on
-        the optimality system, for large local classes. Default: dense up to 1,500 coordinates; the result says which.
+        the optimality system, for large local classes; then C is an estimate, since Lanczos may miss the smallest.
+        Default: dense up to 1,500 coordinates; the result says which.
     validate
         False: a nonlinear problem is linearized only, in a tenth of the time or less.
 
@@ -296,12 +297,14 @@ def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
 def _sparse(problem: Problem, data: Data | None) -> Stability:
     largest, smallest, rounding, direction = sparse_extremes(problem, data)
     weakest = problem.parameters.field(direction)
+    # A residual shows that an eigenvalue is near, not that none is smaller.
+    source = "1 / sigma_min by Lanczos, which may have missed a smaller one"
     return Stability(
-        constant=Bound(1.0 / (smallest - rounding), "upper", "1 / sigma_min, by Lanczos"),
+        constant=Bound(1.0 / (smallest - rounding), "estimate", source),
         exponent=1.0,
         singular_values=frozen(np.array([largest, smallest])),
         weakest=frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),
-        scope="discrete",
+        scope="estimate",
         method="sparse",
         weighing=partial(certified_weights, problem, data=data),
     )

@@ -137,9 +137,10 @@ class SourceMap:
         state = problem.solve(q)
         eta, r = self.conditions.of(Field(problem.parameters.basis, q), state)
         values = self.sensors @ state + self.adjoint[problem.free].T @ r
-        size = np.abs(self.sensors) @ np.abs(state)
+        # Errors of a state are relative to its largest value, however little the sensors read of it.
+        size = np.abs(self.sensors).sum(axis=1) * np.abs(state).max()
         rounding = problem.rounding * self.spread
-        errors = rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + 1e-14 * size
+        errors = rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + problem.rounding * size
         if self.functions is not None:
             missing, missed = self._left_out(q[:, None], coefficients[:, None])
             values = values + self._seen @ coefficients

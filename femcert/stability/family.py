@@ -85,7 +85,7 @@ class Family:
         assert space.ball is not None
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
-        self._problem, self._data = problem, data
+        self._problem, self.data = problem, data
         B = space.matrix
         self.form = B.T @ (space.form(space.ball.norm) @ B)
         self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
@@ -107,7 +107,7 @@ class Family:
     def _weights(self) -> Array:
         """Whitened data as combinations of the sensors, in columns."""
         unit = np.eye(self._problem.observation_count)
-        return unit if self._data is None else self._data.whiten(unit).T
+        return unit if self.data is None else self.data.whiten(unit).T
 
     def _functionals(self, weights: Array) -> Array:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
@@ -121,7 +121,27 @@ class Family:
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
         values = self._problem.response(self._problem.parameters.matrix @ X)
-        return values if self._data is None else self._data.whiten(values)
+        return values if self.data is None else self.data.whiten(values)
+
+    def least_misfit(self, values: Array, radius: float, most: float) -> float:
+        """Lower bound of ``‖F x - y‖_Y`` over all x with ``‖x‖_L <= radius`` and ``‖x‖_Q <= most``.
+
+        With ``F x = C' S z`` up to `_missed` times ``‖x‖_L``, where ``‖z‖ <= ‖x‖_L``, and ``eta = C y`` it is
+
+            ``min { ‖S z - eta‖² : ‖z‖ <= r } >= sum eta_i² lam / (s_i² + lam) - lam r²``    for every ``lam >= 0``.
+
+        Parameters
+        ----------
+        values
+            y, not whitened, without the offset of the problem.
+        """
+        y = self._taken.T @ values
+        eta, s2 = self._combine @ y, self._singular**2
+        r = float(np.hypot(radius, np.sqrt(self.shift + self.rounding) * most))
+        lam = float(s2[0]) * np.geomspace(1e-30, 1e30, 2001)[:, None]
+        within = np.sum(eta**2 * lam / (s2 + lam), axis=1) - lam[:, 0] * r**2
+        beyond = float(np.linalg.norm(y - self._combine.T @ eta)) ** 2
+        return float(np.sqrt(beyond + max(float(within.max()), 0.0))) - self._missed * r
 
     def _eigenpairs(self) -> tuple[Array, Array, float]:
         """The first eigenpairs of the ball, and what bounds the others; all of them for few coordinates."""
@@ -168,6 +188,7 @@ class Family:
             raise SolveError("the sensors see no parameter of the class to rounding")
         if len(singular) > MOST_MODES:
             return self._lift(Z[:, :MOST_MODES], weights @ combine[:MOST_MODES].T)
+        self._taken, self._combine = weights, combine
         # F x = G' Q' L x for all x, up to so many times the norm of x in L.
         self._missed = error + left + float(np.linalg.norm(G - (vectors * singular) @ combine))
         self._singular, self._turn = singular, vectors

@@ -70,6 +70,27 @@ class Modulus:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew."""
         return self._family.adjoint()
 
+    def least_misfit(self, values: Array, radius: float, level: float) -> float:
+        """Lower bound of ``‖F x - y‖_Y`` over the ball ``‖x‖_L <= radius`` if it is above `level`, else `level`.
+
+        Where the misfit is at most l, ``‖F x‖ <= ‖y‖ + l``, so that the modulus bounds ``‖x‖_Q`` there.
+
+        Parameters
+        ----------
+        values
+            y, not whitened, without the offset of the problem.
+        """
+        data = self._family.data
+        size = float(np.linalg.norm(values)) if data is None else data.norm(values)
+        found = level
+        for _ in range(2):
+            self._close_in(size + found)
+            least = self._family.least_misfit(values, radius, self.bound(size + found))
+            if not least > level:
+                return level
+            found = least if found == level else min(found, least)
+        return found
+
     def __call__(self, eps: Any) -> Bound | list[Bound]:
         """Upper bound of omega at one eps, or a list of them."""
         levels = real_array(eps, "eps")

@@ -185,10 +185,10 @@ def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity |
         found = validated(problem, at, data=data)
     except UncertifiedError as error:
         return None, str(error)
-    predicted = problem.observe(problem.solve(at))
+    state = problem.solve(at)
     with np.errstate(over="ignore"):
-        rounding = problem.rounding_of(data, at) * (data.norm(predicted) + data.norm(data.values))
-        eps = data.norm(predicted - data.values) + data.noise_level + rounding
+        misfit = data.norm(problem.observe(state) - data.values)
+        eps = misfit + data.noise_level + problem.lost_to_rounding(data, state, at)
     if not np.isfinite(eps):
         return None, "misfit and noise level are too large for a finite number"
     ok, reason = check_kantorovich(found, eps)

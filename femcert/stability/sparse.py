@@ -54,7 +54,8 @@ class SparseForward:
 def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, float, Array]:
     """The largest and the smallest singular value, what rounding may have moved them by, and the weakest direction.
 
-    The smallest one is from below but for that rounding; the direction is in coordinates, of unit norm.
+    The smallest one is that nearest to the pair that Lanczos found, from below but for that rounding: an estimate. The
+    direction is in coordinates, of unit norm.
 
     Raises
     ------

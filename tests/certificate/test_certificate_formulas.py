@@ -19,6 +19,9 @@ RULES = [
     (fc.OperationalRadius(pde=0.0, bc=0.0, optimality=0.0), (0.0, 0.0, 0.0)),
 ]
 
+# Large enough that the class explains random data: else nothing is certified.
+LEVEL = 3.75
+
 
 def line(n=20, k=4, m=9, **options):
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
@@ -40,7 +43,7 @@ def arbitrary(problem, seed=0, optimality=0.125):
 @pytest.mark.parametrize("covariance", [None, np.linspace(0.5, 2.0, 9)], ids=["plain", "weighted"])
 def test_the_radius_by_hand(rule, weights, covariance):
     problem = line()
-    data = fc.Data(np.random.default_rng(1).standard_normal(9), 0.375, covariance)
+    data = fc.Data(np.random.default_rng(1).standard_normal(9), LEVEL, covariance)
     candidate = arbitrary(problem)
     found = fc.certify(problem, data, candidate, dataclasses.replace(rule, covered=False))
     parts = evaluate(problem, data, candidate)
@@ -57,15 +60,15 @@ def test_the_radius_by_hand(rule, weights, covariance):
         )[0]
     )
     assert found.total == pytest.approx(eta, rel=1e-14)
-    assert found.radius.value == pytest.approx((eta + 0.375) / sigma, rel=1e-8)
-    assert found.noise_level == 0.375
+    assert found.radius.value == pytest.approx((eta + LEVEL) / sigma, rel=1e-8)
+    assert found.noise_level == LEVEL
     assert found.name == "learned"
     assert found.residuals == parts
     assert type(rule).__name__ == found.radius.source
     # It is called a bound exactly if it is no smaller than the bound that needs no state.
     c, remainder = problem.parameters.project(candidate.parameter)
     misfit = data.norm(problem.forward_matrix() @ c - data.values)
-    proven = (misfit + 0.375) / sigma + problem.parameters.norm(remainder)
+    proven = (misfit + LEVEL) / sigma + problem.parameters.norm(remainder)
     assert abs(proven / found.radius.value - 1.0) > 1e-3
     covered = proven < found.radius.value
     assert (found.radius.side, found.scope) == (("upper", "discrete") if covered else ("estimate", "estimate"))
@@ -75,7 +78,7 @@ def test_the_radius_by_hand(rule, weights, covariance):
 def test_the_covered_radius_by_hand(rule, weights):
     # Residuals are those of the projected parameter, and its distance from the class is added.
     problem = line()
-    data = fc.Data(np.random.default_rng(1).standard_normal(9), 0.375)
+    data = fc.Data(np.random.default_rng(1).standard_normal(9), LEVEL)
     candidate = arbitrary(problem)
     c, remainder = problem.parameters.project(candidate.parameter)
     inside = fc.Candidate(candidate.state, problem.parameters.field(c), candidate.optimality)
@@ -85,8 +88,8 @@ def test_the_covered_radius_by_hand(rule, weights):
     outside = problem.parameters.norm(remainder)
     assert outside > 0.1
     assert found.total == pytest.approx(within.total, rel=1e-12)
-    radius = fc.stability(problem).radius(within.total + 0.375) + outside
-    proven = fc.stability(problem).radius(data.norm(problem.forward_matrix() @ c - data.values) + 0.375) + outside
+    radius = fc.stability(problem).radius(within.total + LEVEL) + outside
+    proven = fc.stability(problem).radius(data.norm(problem.forward_matrix() @ c - data.values) + LEVEL) + outside
     covered = proven <= radius
     assert found.radius.value == pytest.approx(radius, rel=1e-8)
     assert found.radius.side == ("upper" if covered else "estimate")
@@ -188,7 +191,7 @@ def test_certified_level_and_stopping_rule_agree(level, ruled, seed):
     assert not found.certified_at(below)
 
 
-SHARED = (line(), fc.Data(np.linspace(-1.0, 1.0, 9), 0.1))
+SHARED = (line(), fc.Data(np.linspace(-1.0, 1.0, 9), LEVEL))
 
 
 @pytest.mark.parametrize("bad", [-1e-9, np.nan, "small"])
@@ -278,8 +281,8 @@ def test_the_radius_is_homogeneous(scale, seed, rule):
     rng = np.random.default_rng(seed)
     u, q = rng.standard_normal((2, problem.basis.N))
     y = rng.standard_normal(6)
-    one = fc.certify(problem, fc.Data(y, 0.1), fc.Candidate(u, q, 0.2), rule)
-    many = fc.certify(problem, fc.Data(scale * y, 0.1 * scale), fc.Candidate(scale * u, scale * q, 0.2 * scale), rule)
+    one = fc.certify(problem, fc.Data(y, LEVEL), fc.Candidate(u, q, 0.2), rule)
+    many = fc.certify(problem, fc.Data(scale * y, LEVEL * scale), fc.Candidate(scale * u, scale * q, 0.2 * scale), rule)
     assert many.radius.value == pytest.approx(scale * one.radius.value, rel=1e-9)
     for (name, a), (_, b) in zip(one.residuals.items(), many.residuals.items(), strict=True):
         assert b.value == pytest.approx(scale * a.value, rel=1e-8), name
@@ -300,8 +303,8 @@ def test_scaling_the_covariance_changes_the_unit_only():
     u, q = rng.standard_normal((2, problem.basis.N))
     y = rng.standard_normal(6)
     rule = fc.OperationalRadius(pde=0.0, bc=0.0)
-    plain = fc.certify(problem, fc.Data(y, 0.1), fc.Candidate(u, q), rule)
-    scaled = fc.certify(problem, fc.Data(y, 0.1 / 3.0, np.full(6, 9.0)), fc.Candidate(u, q), rule)
+    plain = fc.certify(problem, fc.Data(y, LEVEL), fc.Candidate(u, q), rule)
+    scaled = fc.certify(problem, fc.Data(y, LEVEL / 3.0, np.full(6, 9.0)), fc.Candidate(u, q), rule)
     assert scaled.radius.value == pytest.approx(plain.radius.value, rel=1e-9)
 
 

@@ -186,7 +186,8 @@ def test_the_record_of_the_rule():
     problem = source()
     rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
     found = rule.physics(problem, spiked(problem), None)
-    assert found.source == "RMS at 30 random points by importance, betting, probability 0.95"
+    assert found.source == "RMS at 30 random points by importance, betting"
+    assert found.probability == 0.95
 
 
 # Frozen candidates

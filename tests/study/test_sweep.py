@@ -63,7 +63,8 @@ def test_without_noise_dominance_is_the_oracle(result):
 def test_the_gaussian_test_is_unsafe_in_at_most_five_percent(result):
     for noise in result.grid.noise:
         assert result.outcome(GAUSSIAN, noise=noise).rate("unsafe") <= 0.05
-    assert result.outcome(GAUSSIAN).accepted > result.outcome(SURE).accepted
+    # The sure test knows the norm of the noise that was drawn, which nobody does.
+    assert 0.5 * result.outcome(SURE).accepted < result.outcome(GAUSSIAN).accepted <= result.outcome(SURE).accepted
 
 
 def test_a_smaller_radius_alone_does_not_prove_a_smaller_error(result):
@@ -116,12 +117,12 @@ def test_a_wrong_dominance_rule_is_caught(wrong):
 
 
 def test_the_level_of_the_gaussian_test_matters():
-    """A one-sided test at zeta = 0.5 ignores the noise: it is unsafe more often than at 0.05, and that than at 1e-4."""
-    rules = {str(zeta): partial(dominance, zeta=zeta) for zeta in (0.5, 0.05, 1e-4)}
+    """A level near 1 is a small set: it accepts more, and is unsafe more often."""
+    rules = {str(zeta): partial(dominance, zeta=zeta) for zeta in (0.9999, 0.05, 1e-4)}
     found = sweep(grid=CLOSE, rules=rules)
-    counts = [found.outcome(name).unsafe for name in rules]
-    assert counts[0] > 3 * counts[1] > 0
-    assert counts[1] > counts[2]
+    counts = [found.outcome(name).accepted for name in rules]
+    assert counts[0] > counts[1] >= counts[2]
+    assert counts[0] > 0
 
 
 def test_the_table_prints_every_rule_and_level():

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import chdtri
 
 from ...problem.checks import Array
 from ..validation.setup import POISSON
@@ -68,16 +68,18 @@ def dominance(trials: Batch, *, zeta: float | None = None) -> Verdict:
         ``‖x_l‖² - ‖x_b‖² - 2 d . x_LS + 2 w ‖A^{+T} d‖ <= 0``.
 
     The half width w is ``(delta² - ‖y_perp‖²)^(1/2)`` (sure, for noise within its level delta), or, with `zeta`, the
-    standard deviation of the noise times the normal quantile of ``1 - zeta``: the noise is Gaussian with covariance
-    ``deviation² I``, and this is taken as known. Without noise both are the sure test.
+    standard deviation of the noise times ``chi2_k(1 - zeta)^(1/2)`` for k coordinates, which holds for candidates that
+    depend on the noise: it is Gaussian with covariance ``deviation² I``, and this is taken as known. Without noise both
+    are the sure test.
     """
     xl, xb, found = trials.learned.x, trials.baseline.x, trials.fit
     d = xl - xb
     value, point = found.support(-d)
     if zeta is not None:
-        estimate, other = _quantile(trials, d, zeta)
+        level = trials.deviation * np.sqrt(chdtri(d.shape[-1], zeta))
+        likely, other = found.about_least_squares(level).support(-d)
         noisy = trials.deviation > 0.0
-        value, point = np.where(noisy, -estimate, value), np.where(noisy[:, None], other, point)
+        value, point = np.where(noisy, likely, value), np.where(noisy[:, None], other, point)
     margin = np.sum(d * (xl + xb), axis=-1) + 2.0 * value
     sizes = sum(np.linalg.norm(x, axis=-1) for x in (xl, xb, point))
     eps = trials.rounding + 64.0 * np.sqrt(d.shape[-1]) * EPS
@@ -119,17 +121,6 @@ def _exact(trials: Batch, c: Candidates) -> Array:
 def _determined(trials: Batch) -> NDArray[np.bool_]:
     """Whether some parameter explains the data within the noise level, and not arbitrarily large ones do."""
     return np.asarray((trials.level >= trials.fit.least) & np.isfinite(trials.fit.slack))
-
-
-def _quantile(trials: Batch, d: Array, zeta: float) -> tuple[Array, Array]:
-    """Lower bound of ``d . x_true`` at level zeta, and the point where it is reached."""
-    s, V = trials.fit.singular, trials.fit.right
-    width = -float(ndtri(zeta)) * trials.deviation
-    scaled = (d[:, None, :] @ V)[:, 0, :] / s
-    length = np.linalg.norm(scaled, axis=-1)
-    step = (V @ (scaled / s)[..., None])[..., 0] / np.where(length > 0.0, length, 1.0)[:, None]
-    estimate = np.sum(d * trials.fit.centre, axis=-1) - width * length
-    return estimate, trials.fit.centre - width[:, None] * step
 
 
 def _smaller(baseline: Array, learned: Array) -> Verdict:
