@@ -62,6 +62,28 @@ def test_large_classes_take_the_sparse_route():
     assert effect == pytest.approx(found.sigma_min * problem.parameters.norm(e), rel=1e-5)
 
 
+def test_what_lanczos_finds_is_an_estimate():
+    """A residual shows that some eigenvalue is near, not that it is the smallest; radii that rest on it claim nothing."""
+    problem, data = random_problem(3)
+    constant = fc.stability(problem, data=data, method="sparse")
+    assert (constant.constant.side, constant.scope) == ("estimate", "estimate")
+    assert fc.stability(problem, data=data, method="dense").constant.side == "upper"
+    candidate = fc.Candidate.from_coefficients(problem, np.ones(problem.parameters.dimension))
+    rule = fc.ResidualRadius(stability=constant)
+    with_dense = fc.certify(problem, data, candidate, rule)
+    # The radius may be proved otherwise: by the constant that is computed for a given one.
+    assert with_dense.stability.constant.side == "estimate"
+
+
+def test_an_eigenpair_that_is_not_the_smallest_passes_the_residual_check():
+    """Why: started in an eigenvector, the check of the residual sees nothing wrong with it."""
+    from femcert.linalg.eigen import _bounded_below
+
+    A, M = np.diag([1.0, 2.0, 5.0]), identity(3, format="csr")
+    value, _ = _bounded_below(np.array([0.0, 1.0, 0.0]), lambda y: y / np.diag(A), lambda x: A @ x, M)
+    assert value == pytest.approx(2.0)
+
+
 def blocks(basis, side):
     column, row = np.floor(side * basis.mesh.p[:, basis.mesh.t].mean(axis=1)).astype(int)
     return [part for i in range(side) for j in range(side) if len(part := np.flatnonzero((column == i) & (row == j)))]
