@@ -41,7 +41,7 @@ def test_least_squares_of_noise_is_not_accepted(choose):
     problem, trials = tomograph(), 20
     space, m = problem.parameters, problem.observation_count
     rng = np.random.default_rng(0)
-    harmful = 0
+    harmful = wrong = 0
     for _ in range(trials):
         truth = space.field(rng.standard_normal(64) / np.arange(1.0, 65.0))
         clean = problem.observe(problem.solve(truth))
@@ -53,20 +53,31 @@ def test_least_squares_of_noise_is_not_accepted(choose):
         found = fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=fc.Dominance(zeta=ZETA))
         worse = space.norm(learned.parameter - truth) > space.norm(baseline.parameter - truth)
         harmful += found.accepted and worse
+        # With the quantile of one direction, which is right if that is fixed before the data, it would always be.
+        A, y, root = whitened(problem, data)
+        xl, xb = (root @ space.project(c.parameter)[0] for c in (learned, baseline))
+        pinv = np.linalg.pinv(A)
+        width = norm.ppf(1.0 - ZETA) * np.linalg.norm(pinv.T @ (xl - xb))
+        wrong += worse and (xl - xb) @ (xl + xb) - 2.0 * (xl - xb) @ (pinv @ y) + 2.0 * width <= 0.0
     assert harmful == 0
+    assert wrong == trials
 
 
 # Random problems.
 
 
 def random_problem(rng):
-    n = int(rng.integers(12, 40))
+    n = int(rng.integers(20, 40))
     basis = Basis(MeshLine(np.sort(np.append(rng.uniform(0.0, 1.0, n - 1), [0.0, 1.0]))), ElementLineP1())
-    k = int(rng.integers(1, 7))
-    m = k + int(rng.integers(0, 8))
-    sensors = fc.PointSensors(basis, rng.uniform(0.05, 0.95, m))
+    k = int(rng.choice([1, 2, 4, 8, 12]))
+    m = k + int(rng.integers(0, 25))
+    sensors = fc.PointSensors(basis, (np.arange(m) + rng.uniform(0.05, 0.95, m)) / m)
     space = [fc.SineSpace, fc.CosineSpace, fc.EigenmodeSpace][rng.integers(3)](basis, k)
-    return fc.EllipticSource(basis, parameters=space, sensors=sensors, dirichlet=float(rng.choice([0.0, 0.3])))
+    # With a strong reaction all directions are seen nearly alike, and noise has many of them to hide in.
+    given = {"dirichlet": float(rng.choice([0.0, 0.3])), "reaction": float(rng.choice([0.0, 3e4]))}
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors, **given)
+    determined = np.linalg.cond(problem.forward_matrix()) < 1e9
+    return problem if determined else random_problem(rng)
 
 
 def measured(problem, rng):
@@ -74,7 +85,7 @@ def measured(problem, rng):
     k, m = problem.parameters.dimension, problem.observation_count
     c = rng.standard_normal(k) / np.arange(1.0, k + 1.0) ** rng.choice([0.0, 1.0, 2.0])
     clean = problem.forward_matrix() @ c
-    variances = (rng.choice([0.03, 0.3, 1.0]) * np.abs(clean).max()) ** 2 * rng.uniform(0.5, 2.0, m)
+    variances = (rng.choice([0.03, 0.3, 1.0, 3.0]) * np.abs(clean).max()) ** 2 * rng.uniform(0.5, 2.0, m)
     values = problem.offset + clean + np.sqrt(variances) * rng.standard_normal(m)
     return c, fc.Data(values, float(np.sqrt(chi2.ppf(1.0 - 1e-9, m))), covariance=variances)
 
@@ -121,38 +132,26 @@ def candidates(problem, data, rng):
     made = [exact, noisiest, shrunk, gcv(), tikhonov(s[-1] ** 2), tikhonov(s[0] * s[-1]), np.zeros_like(exact)]
     x = [np.linalg.solve(root, value) for value in made] + [network(problem, data, rng)]
     first, second = rng.choice(len(x), 2, replace=False)
-    return x[first], x[second]
+    # Every other time least squares, which follows the noise, against something smoother.
+    return (x[first], x[second]) if rng.uniform() < 0.5 else (x[rng.integers(2, len(x))], x[0])
 
 
 def test_the_level_of_dominance_holds_for_candidates_that_know_the_data():
     rng, trials = np.random.default_rng(1), 2000
-    harmful = accepted = by_normal_quantile = 0
+    harmful = accepted = 0
     for trial in range(trials):
         if trial % 20 == 0:
             problem = random_problem(rng)
         truth, data = measured(problem, rng)
         pair = [fc.Candidate.from_coefficients(problem, c) for c in candidates(problem, data, rng)]
         rule = fc.Dominance(zeta=ZETA)
-        try:
-            comparison = rule.resolved(problem, data).compare(problem, data, *pair)
-        except fc.UncertifiedError:
-            # The sensors do not determine the class.
-            continue
+        comparison = rule.resolved(problem, data).compare(problem, data, *pair)
         field, norm_of = problem.parameters.field(truth), problem.parameters.norm
         base, learned = (norm_of(c.parameter - field) for c in pair)
         accepted += comparison.accepts(0.0)
         harmful += comparison.accepts(0.0) and learned > base
-        # What the rule claimed when its quantile was that of one direction fixed before the data.
-        A, y, root = whitened(problem, data)
-        xb, xl = (root @ problem.parameters.project(c.parameter)[0] for c in pair)
-        d = xl - xb
-        pinv = np.linalg.pinv(A)
-        margin = d @ (xl + xb) - 2.0 * d @ (pinv @ y) + 2.0 * norm.ppf(1.0 - ZETA) * np.linalg.norm(pinv.T @ d)
-        by_normal_quantile += margin <= 0.0 and learned > base
     assert at_least(harmful, trials) <= ZETA
-    # Not vacuous; and the test would have seen the wrong quantile.
-    assert accepted > 100
-    assert at_least(by_normal_quantile, trials) > harmful / trials
+    assert accepted > 50
 
 
 def test_the_confidence_ellipsoid_has_its_level():
@@ -186,7 +185,7 @@ def test_a_trained_operator_and_its_own_noise():
     def sampler(count, generator):
         return generator.standard_normal((count, 5)) / np.arange(1.0, 6.0) ** 2
 
-    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=400, noise=0.3, steps=300, quiet=True)
+    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=400, noise=0.3, steps=150, quiet=True)
     harmful = trials = 0
     for _ in range(100):
         truth = problem.parameters.field(sampler(1, rng)[0])
@@ -204,7 +203,7 @@ def test_a_trained_operator_and_its_own_noise():
 
 def test_the_sampled_physics_residual_has_its_level():
     """Random points are drawn after the candidate; the bound is below the mean square with probability zeta at most."""
-    rng, trials, missed, zeta = np.random.default_rng(4), 2000, 0, 0.2
+    rng, trials, missed, zeta = np.random.default_rng(4), 1000, 0, 0.2
     for trial in range(trials):
         if trial % 50 == 0:
             problem = random_problem(rng)
