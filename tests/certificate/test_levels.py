@@ -53,14 +53,14 @@ def test_least_squares_of_noise_is_not_accepted(choose):
         found = fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=fc.Dominance(zeta=ZETA))
         worse = space.norm(learned.parameter - truth) > space.norm(baseline.parameter - truth)
         harmful += found.accepted and worse
-        # With the quantile of one direction, which is right if that is fixed before the data, it would always be.
+        # With the quantile of one direction, which is right if that is fixed before the data, it would be, mostly.
         A, y, root = whitened(problem, data)
         xl, xb = (root @ space.project(c.parameter)[0] for c in (learned, baseline))
         pinv = np.linalg.pinv(A)
         width = norm.ppf(1.0 - ZETA) * np.linalg.norm(pinv.T @ (xl - xb))
         wrong += worse and (xl - xb) @ (xl + xb) - 2.0 * (xl - xb) @ (pinv @ y) + 2.0 * width <= 0.0
     assert harmful == 0
-    assert wrong == trials
+    assert at_least(wrong, trials) > ZETA
 
 
 # Random problems.

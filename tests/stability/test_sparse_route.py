@@ -63,7 +63,7 @@ def test_large_classes_take_the_sparse_route():
 
 
 def test_what_lanczos_finds_is_an_estimate():
-    """A residual shows that some eigenvalue is near, not that it is the smallest; radii that rest on it claim nothing."""
+    """A residual shows that some eigenvalue is near, not that none is smaller; radii that rest on it claim nothing."""
     problem, data = random_problem(3)
     constant = fc.stability(problem, data=data, method="sparse")
     assert (constant.constant.side, constant.scope) == ("estimate", "estimate")
