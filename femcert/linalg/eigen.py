@@ -170,7 +170,7 @@ def small_shift(stiffness: Any, mass: Any) -> float:
     return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
-def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None = None) -> tuple[Array, Array]:
+def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple[Array, Array]:
     """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness."""
     shift = -small_shift(stiffness, mass) if factor is None else 0.0
     if factor is None:
@@ -185,7 +185,7 @@ def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None
     return values[order], vectors[:, order]
 
 
-def block_krylov(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tuple[Array, Array]:
+def block_krylov(stiffness: Any, mass: Any, k: int, factor: Any) -> tuple[Array, Array]:
     """About the `k` smallest eigenpairs, ascending, by Rayleigh and Ritz on a block Krylov space of ``A^-1 M``.
 
     Three times faster than Lanczos, since blocks of right-hand sides are solved at once; not checked, the last pairs
