@@ -9,7 +9,7 @@ rounding only between processors, solvers and numberings of the same mesh.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csc_matrix
 
 from ..errors import InputError
 from .base import Problem
@@ -36,9 +36,8 @@ def fingerprint(problem: Problem) -> dict[str, Array]:
     box = np.stack([p.min(axis=1), p.max(axis=1)], axis=1)
     M, W = mass_matrix(space.basis), _waves(space.basis.doflocs, box)
     norms = np.sqrt(np.sum(W * (M @ W), axis=0))
-    B, H = space.matrix, problem.sensors.matrix
-    squares = B.multiply(M @ B).sum(axis=0) if issparse(B) else np.einsum("ij,ij->j", B, M @ B)
-    sizes = np.sqrt(np.asarray(squares).ravel())
+    B, H = csc_matrix(space.matrix), problem.sensors.matrix
+    sizes = np.sqrt(np.asarray(B.multiply(M @ B).sum(axis=0)).ravel())
     coordinates = np.column_stack([sizes, (B.T @ (M @ W)) / norms])
     seen = np.column_stack([abs(H) @ np.ones(H.shape[1]), H @ _waves(problem.basis.doflocs, box)])
     return {"box": box, "coordinates": coordinates, "sensors": seen}
@@ -67,8 +66,9 @@ def check_fingerprint(problem: Problem, expected: dict[str, Array], what: str) -
         away = np.abs(here - there).max(axis=1) / np.maximum(here[:, 0], there[:, 0])
         if not np.all(away <= SAME):
             row = int(np.argmax(~(away <= SAME)))
-            turned = np.abs(here[row, 1:] + there[row, 1:]).max() < 0.1 * np.abs(here[row, 1:] - there[row, 1:]).max()
-            words = "has the other sign" if turned else "means another field" if one == "coordinate" else "is another one"
+            mine, other = here[row, 1:], there[row, 1:]
+            turned = np.abs(mine + other).max() < 0.1 * np.abs(mine - other).max()
+            words = "has the other sign" if turned else "is another one"
             raise InputError(
                 f"{what} was made for other {name}: {one} {row + 1} {words} here, as on another mesh; {advice}, "
                 "or use the mesh, the class and the sensors that it was made for"

@@ -140,7 +140,8 @@ class EigenmodeSpace(ParameterSpace):
 def _waves(x: Array, size: float, value: float, number: int) -> Array:
     """The constant and plane waves about as long as the modes of an eigenvalue, in irregular directions.
 
-    Shape ``(points, number)``, for points from a corner of a domain of this size; they do not depend on the mesh, nor on the unit of length.
+    Shape ``(points, number)``, for points from a corner of a domain of this size; they do not depend on the mesh, nor
+    on the unit of length.
     """
     # With a part that tells directions apart for the eigenvalue zero too.
     steepness = np.sqrt(max(value, 0.0) + 1.0 / size**2)

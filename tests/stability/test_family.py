@@ -63,7 +63,8 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
         value, vector = found.least(kappa)
         exact = least(found, kappa)
         # The dense eigensolver errs by this much itself.
-        rounding = 1e-13 * float(np.abs(found.adjoint() @ found.adjoint().T).max() + kappa * abs(found.ball.unshifted).max())
+        rounding = float(np.abs(found.adjoint() @ found.adjoint().T).max() + kappa * abs(found.ball.unshifted).max())
+        rounding *= 1e-13
         rounding /= float(found.gram.diagonal().min())
         assert value <= exact * (1.0 + 1e-9) + rounding
         assert value >= exact * (1.0 - 2e-3) - rounding
