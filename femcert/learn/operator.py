@@ -17,6 +17,7 @@ from ..problem.checks import Array, number, real_array
 from ..problem.checks import count as whole
 from ..problem.data import Data
 from ..problem.files import check_regular
+from ..problem.fingerprint import check_fingerprint, fingerprint
 from ..problem.linear import LinearProblem
 from .backend import array_of, recording, tensor
 from .training import Record, Trainer
@@ -25,6 +26,8 @@ Sampler = Callable[[int, np.random.Generator], Any]
 # What np.load raises for a missing, damaged or foreign file.
 _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
 _NAMES = ("middle_in", "size_in", "middle_out", "size_out", "linear", "first", "bias", "last")
+# Which class and which sensors it was trained for.
+_MADE_FOR = ("box", "coordinates", "sensors")
 
 
 class NeuralOperator:
@@ -32,6 +35,7 @@ class NeuralOperator:
 
     `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It knows
     nothing of the physics but what its training data say, so it is only as good as they are like the data at hand.
+    It keeps a fingerprint of the class and the sensors that it was trained for, also in its file, and refuses others.
 
     Parameters
     ----------
@@ -45,6 +49,7 @@ class NeuralOperator:
         self.width, self.name = whole(width, "width"), str(name)
         self.record: Record | None = None
         self._arrays: dict[str, Array] = {}
+        self._made_for: dict[str, Array] = {}
 
     @recording()
     def fit(
@@ -93,6 +98,7 @@ class NeuralOperator:
         steps, rate = whole(steps, "steps", least=0), number(rate, "rate", above=0.0)
         self.record = trainer.run(adam=steps, lbfgs=0, rate=rate, quiet=quiet, keep_best=True)
         self._arrays = {name: array_of(values) for name, values in trained.items()}
+        self._made_for = fingerprint(problem)
         return self
 
     def coefficients(self, values: Any) -> Array:
@@ -114,18 +120,25 @@ class NeuralOperator:
         return self._arrays["middle_in"].copy()
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
-        """The candidate ``B c`` with the state that the problem's own solver gives it."""
+        """The candidate ``B c`` with the state that the problem's own solver gives it.
+
+        Raises
+        ------
+        InputError
+            The class or the sensors of the problem are not those of the training, as on another mesh.
+        """
         c = self.coefficients(problem.check_data(data).values)
         if c.size != problem.parameters.dimension:
             expected = f"the problem's class has {problem.parameters.dimension}"
             raise InputError(f"the operator gives {c.size} coordinates; {expected}")
+        check_fingerprint(problem, self._made_for, "the operator")
         return Candidate.from_coefficients(problem, c, name=self.name)
 
     def save(self, path: str | Path) -> None:
-        """Write the weights as plain arrays to an ``.npz`` file that `load` reads."""
+        """Write the weights and the fingerprint as plain arrays to an ``.npz`` file that `load` reads."""
         if not self._arrays:
             raise InputError("the operator is not trained; there is nothing to save")
-        arrays: dict[str, Any] = dict(self._arrays)
+        arrays: dict[str, Any] = {**self._arrays, **self._made_for}
         try:
             np.savez_compressed(_npz_path(path), **arrays)
         except OSError as error:
@@ -136,6 +149,7 @@ class NeuralOperator:
         """An operator that was saved. No pickled object is ever loaded; PyTorch is not needed."""
         arrays = _read(_npz_path(path))
         result = cls(width=arrays["bias"].size, name=name)
+        result._made_for = {name: arrays.pop(name) for name in _MADE_FOR}
         result._arrays = arrays
         return result
 
@@ -190,10 +204,12 @@ def _read(path: Path) -> dict[str, Array]:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
             found = sorted(archive.files)
-            arrays = {name: archive[name] for name in _NAMES if name in found}
+            arrays = {name: archive[name] for name in (*_NAMES, *_MADE_FOR) if name in found}
     except _READ_ERRORS as error:
         raise InputError(f"{path} cannot be read as an .npz archive of plain arrays: {error}") from None
-    if found != sorted(_NAMES):
+    if found == sorted(_NAMES):
+        raise InputError(f"{path} does not say which class it was trained for; train and save the operator anew")
+    if found != sorted((*_NAMES, *_MADE_FOR)):
         raise InputError(f"{path} holds {found}; expected the arrays of a saved operator, {sorted(_NAMES)}")
     arrays = {name: real_array(values, f"{name} in {path}") for name, values in arrays.items()}
     m, k, width = (arrays[name].size for name in ("middle_in", "middle_out", "bias"))
@@ -201,6 +217,8 @@ def _read(path: Path) -> dict[str, Array]:
     for name, shape in zip(_NAMES, shapes, strict=True):
         if arrays[name].shape != shape:
             raise InputError(f"{name} in {path} has shape {arrays[name].shape}; expected {shape}")
+    if not all(arrays[name].ndim == 2 for name in _MADE_FOR):
+        raise InputError(f"{path} holds a fingerprint of its class that is no table; expected one from save")
     if not (arrays["size_in"].min(initial=1.0) > 0.0 and arrays["size_out"].min(initial=1.0) > 0.0):
         raise InputError(f"{path} holds a normalization that is not positive")
     return arrays

@@ -1,4 +1,4 @@
-"""Eigenpairs of symmetric pencils, checked by their residuals and deterministic in sign."""
+"""Eigenpairs of symmetric pencils, checked by their residuals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -
     """The `k` smallest eigenvalues, ascending, and `mass`-orthonormal eigenvectors of ``A x = lam M x``.
 
     Shift-invert Lanczos about a shift just below zero, so that a singular `stiffness` (Neumann) works too;
-    small problems, which ARPACK refuses, are solved densely. Each vector's largest entry is positive.
+    small problems, which ARPACK refuses, are solved densely. The signs are those of
+    the solver; see `canonical_eigenpairs`.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -
     else:
         values, vectors = shift_invert(stiffness, mass, most)
     check_residuals(stiffness, mass, values[:k], vectors[:, :k])
-    return values, _with_fixed_signs(vectors)
+    return values, vectors
 
 
 def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -> tuple[Array, Array]:
@@ -170,7 +171,7 @@ def small_shift(stiffness: Any, mass: Any) -> float:
     return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
-def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None = None) -> tuple[Array, Array]:
+def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple[Array, Array]:
     """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness."""
     shift = -small_shift(stiffness, mass) if factor is None else 0.0
     if factor is None:
@@ -185,7 +186,7 @@ def shift_invert(stiffness: Any, mass: Any, k: int, factor: Factorization | None
     return values[order], vectors[:, order]
 
 
-def block_krylov(stiffness: Any, mass: Any, k: int, factor: Factorization) -> tuple[Array, Array]:
+def block_krylov(stiffness: Any, mass: Any, k: int, factor: Any) -> tuple[Array, Array]:
     """About the `k` smallest eigenpairs, ascending, by Rayleigh and Ritz on a block Krylov space of ``A^-1 M``.
 
     Three times faster than Lanczos, since blocks of right-hand sides are solved at once; not checked, the last pairs
@@ -237,10 +238,3 @@ def check_residuals(stiffness: Any, mass: Any, values: Array, vectors: Array) ->
     worst = float(np.max(residual / scale))
     if not worst <= RESIDUAL_TOLERANCE:
         raise SolveError(f"an eigenpair has the relative residual {worst:.2g}, above {RESIDUAL_TOLERANCE:g}")
-
-
-def _with_fixed_signs(vectors: Array) -> Array:
-    # The first entry within a hair of the largest decides, so that symmetric modes do not flip by rounding.
-    size = np.abs(vectors)
-    leading = np.argmax(size >= size.max(axis=0) * (1.0 - 1e-6), axis=0)
-    return vectors * np.sign(vectors[leading, np.arange(vectors.shape[1])])

@@ -10,7 +10,7 @@ from scipy.sparse import csc_matrix, csr_matrix, diags, identity
 
 from ..errors import SolveError
 from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
-from .factor import Factorization, pivoted_factors
+from .factor import pivoted_factors
 from .memory import give_back
 
 Array = NDArray[np.float64]
@@ -54,13 +54,17 @@ def eigenvalue_lower_bound(stiffness: Any, mass: Any, index: int) -> float:
     raise SolveError(f"eigenvalue number {index} could not be bounded from below: {why}")
 
 
-def separated_eigenpairs(stiffness: Any, mass: Any, k: int, *, factor: Factorization) -> tuple[Array, Array, float]:
+def separated_eigenpairs(
+    stiffness: Any, mass: Any, k: int, *, factor: Any, assembled: Any = None, apart: float = 0.0
+) -> tuple[Array, Array, float]:
     """The `k` largest eigenpairs of ``M x = theta A x``, descending, with ``x' A x = 1``, and what bounds the rest.
 
     Parameters
     ----------
     factor
-        Of A.
+        Of A, with `solve` and `gram_from_above`.
+    assembled, apart
+        Where A is an operator: a matrix within ``apart M`` of it.
 
     Returns
     -------
@@ -74,15 +78,18 @@ def separated_eigenpairs(stiffness: Any, mass: Any, k: int, *, factor: Factoriza
     SolveError
         The eigensolver failed, or it missed an eigenvalue.
     """
+    assembled = stiffness if assembled is None else assembled
     try:
-        return _separated(stiffness, mass, *block_krylov(stiffness, mass, k, factor), factor)
+        values, vectors = block_krylov(stiffness, mass, k, factor)
+        return _separated(stiffness, mass, values, vectors, factor, assembled, apart)
     except SolveError:
         # Rarely: too few distinct eigenvalues, or a multiple one that a block found only in part.
-        return _separated(stiffness, mass, *shift_invert(stiffness, mass, k, factor), factor)
+        values, vectors = shift_invert(assembled, mass, k, factor)
+        return _separated(stiffness, mass, values, vectors, factor, assembled, apart)
 
 
 def _separated(
-    stiffness: Any, mass: Any, values: Array, vectors: Array, factor: Factorization
+    stiffness: Any, mass: Any, values: Array, vectors: Array, factor: Any, assembled: Any, apart: float
 ) -> tuple[Array, Array, float]:
     if not values[0] > 0.0:
         raise SolveError(f"the smallest eigenvalue is {values[0]:.2g}, not positive")
@@ -92,8 +99,9 @@ def _separated(
     found = first + int(np.argmax(gaps)) if len(gaps) and gaps.max() > LEAST_GAP else 0
     below = values[found - 1] if found else (1.0 - 2.0 * LEAST_GAP) * values[0]
     shift = below + 0.9 * (values[found] - below)
-    A = csc_matrix(stiffness - shift * mass)
+    A = csc_matrix(assembled - shift * mass)
     negative, error = count_negative((A + A.T) / 2.0, diagonal_part(mass), name="shifted form")
+    error += apart
     if negative != found or not error < 0.5 * shift:
         raise SolveError(f"{negative} eigenvalues lie below {shift:.6g}, {found} were found, to within {error:.2g}")
     vectors /= np.sqrt(values)
@@ -103,7 +111,7 @@ def _separated(
     return 1.0 / values, vectors, rest
 
 
-def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Factorization) -> float:
+def _missed(stiffness: Any, mass: Any, V: Array, rest: float, factor: Any) -> float:
     """What the residuals of eigenvectors V add to a bound beyond them.
 
     If ``M - rest A`` has as many positive eigenvalues as V has columns, and ``Q = V' (M - rest A) V`` is positive, then

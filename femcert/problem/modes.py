@@ -90,12 +90,12 @@ class CosineSpace(_ProductSpace):
 class EigenmodeSpace(ParameterSpace):
     """The first `k` Laplace eigenmodes of the domain, from a sparse eigensolver, residual-checked.
 
-    The basis of a multiple eigenvalue is not what the eigensolver happens to return: it is fixed by waves across the
-    domain (`femcert.linalg.eigenspaces`), also where the first `k` modes are only a part of it. So the class and its
-    coordinates do not depend on machine and backend, to some 1e-7. Eigenvalues count as one where neighbours differ by
-    less than 1e-6, relatively; each mode is an eigenmode up to that. Two things are not excluded: Lanczos may miss
-    copies of an eigenvalue that is more than double (equal pieces of a domain that is not connected), and eigenvalues
-    that are a few 1e-6 apart may be mixed a little.
+    The sign of a mode and the basis of a multiple eigenvalue are not what the eigensolver happens to return: they are
+    fixed by the constant and by waves across the domain (`femcert.linalg.eigenspaces`), also where the first `k` modes
+    are only a part of the basis. So the class and its coordinates do not depend on machine and backend. Eigenvalues
+    count as one where neighbours are closer than ``(r / lam)^1/2``, relatively, with their rounding error r (some 1e-6
+    on 1e4 dofs); each mode is an eigenmode up to that, and the same on every machine up to that. Not excluded: Lanczos
+    may miss copies of an eigenvalue that is more than double (equal pieces of a domain that is not connected).
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class EigenmodeSpace(ParameterSpace):
         low, high = _limits(basis, None)
         x, size = basis.doflocs[:, free] - low[:, None], float(np.linalg.norm(high - low))
         self.eigenvalues, vectors = canonical_eigenpairs(
-            K[free][:, free], M[free][:, free], k, lambda value, count: _waves(x, size, value, 2 * count + 4)
+            K[free][:, free], M[free][:, free], k, lambda value, count: _waves(x, size, value, 2 * count + 6)
         )
         matrix = np.zeros((basis.N, k))
         matrix[free] = vectors
@@ -138,15 +138,17 @@ class EigenmodeSpace(ParameterSpace):
 
 
 def _waves(x: Array, size: float, value: float, number: int) -> Array:
-    """Plane waves about as long as the modes of an eigenvalue, in irregular directions; shape ``(points, number)``.
+    """The constant and plane waves about as long as the modes of an eigenvalue, in irregular directions.
 
-    For points from a corner of a domain of this size; they do not depend on the mesh, nor on the unit of length.
+    Shape ``(points, number)``, for points from a corner of a domain of this size; they do not depend on the mesh, nor
+    on the unit of length.
     """
     # With a part that tells directions apart for the eigenvalue zero too.
     steepness = np.sqrt(max(value, 0.0) + 1.0 / size**2)
-    j = np.arange(1.0, number + 1.0)
+    j = np.arange(1.0, number)
     directions = np.cos(np.outer(j, np.sqrt([2.0, 3.0, 5.0][: len(x)])))
-    return np.asarray(np.cos(steepness * (directions @ x) + np.sqrt(7.0) * j[:, None]).T)
+    waves = np.cos(steepness * (directions @ x) + np.sqrt(7.0) * j[:, None])
+    return np.vstack([np.ones(x.shape[1]), waves]).T
 
 
 def _limits(basis: Basis, box: Box | None) -> tuple[Array, Array]:

@@ -156,11 +156,18 @@ class ParameterSpace:
         """
         if norm == "l2":
             return mass_matrix(self.basis)
+        root = self.root_of_form(norm)
+        if root is not None:
+            return root.T @ root
         M, K = self._h1_parts
-        if norm == "h2":
-            lumped = mass_matrix(self.basis, lumped=True)
-            return (M + K) @ diags(1.0 / lumped.diagonal()) @ (M + K)
         return K if norm == "h1-seminorm" else M + K
+
+    def root_of_form(self, norm: str) -> Any:
+        """Sparse R with ``form(norm) = R' R``, where there is one of smaller condition number; else None."""
+        if norm != "h2":
+            return None
+        M, K = self._h1_parts
+        return diags(mass_matrix(self.basis, lumped=True).diagonal() ** -0.5) @ (M + K)
 
     def nearest(self, field: Any) -> Array:
         """A field of the class near `field`: its projection, shrunk into the ball where there is one."""

@@ -14,21 +14,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix, issparse
+from scipy.sparse import csc_matrix, issparse
 
 from ..errors import InputError, SolveError
 from ..linalg import (
-    Factorization,
     dense_eigenpairs,
     dense_largest_eigenpair,
-    diagonal_part,
     is_definite,
     separated_eigenpairs,
 )
 from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
-from ..problem.mesh import measures
+from .ball_form import ROUNDING, BallForm
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
@@ -45,37 +43,17 @@ ROWS, COLUMNS = 4096, 8
 DEPENDENT = 1e-20
 # How far above the eigenvalue on U, and above theta_W / kappa, a trial value is.
 CLOSE, APART = 1e-4, 5e-4
-# The shift of a ball, in parts of its scale.
-SHIFT = 1e-3
-# Of entries of the assembled forms and of their products, in parts of the absolute values.
-ROUNDING = 16.0 * float(np.finfo(float).eps)
-
-
-def _shift(space: Any, norm: str) -> float:
-    """Small against the first eigenvalue that is not that of a constant, about ``(pi / d)²`` on a domain of size d.
-
-    In another inner product than that of L2, times the mean ratio of the two.
-    """
-    mesh = space.basis.mesh
-    size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
-    shift = {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
-    if space.inner == "l2":
-        return shift
-    B = space.matrix
-    return shift * float((B.T @ (space.form("l2") @ B)).trace()) / float(space.gram.trace())
-
 
 class Family:
     """``T(kappa) = F' F + kappa L`` in the inner product of Q, for every kappa.
 
-    A seminorm as ball has no inverse, nor has a norm on a tiny domain to rounding; ``L + shift M`` takes its place,
-    which moves all eigenvalues by ``kappa shift``. Rounding may make L larger by up to ``rounding M``, which is
-    subtracted likewise.
+    ``L + shift M`` takes the place of L (see `BallForm`), which moves all eigenvalues by ``kappa shift``; what rounding
+    may add to L is subtracted likewise.
 
     Attributes
     ----------
-    form, gram
-        L and M.
+    ball, gram
+        L, as a `BallForm`, and M.
     balance
         The multiplier at which ``F' F`` and L weigh the same where the data see most.
     """
@@ -86,14 +64,8 @@ class Family:
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
         self._problem, self.data = problem, data
-        B = space.matrix
-        self.form = B.T @ (space.form(space.ball.norm) @ B)
         self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
-        self.shift = _shift(space, space.ball.norm)
-        L = csc_matrix(self.form) + self.shift * self.gram
-        self._L = csr_matrix((L + L.T) / 2.0)
-        self.rounding = ROUNDING * float(np.max(abs(self._L) @ np.ones(L.shape[0]) / diagonal_part(self.gram)))
-        self._factor = Factorization(self._L, definite=True, name="form of the ball").exact("a modulus")
+        self.ball = BallForm(space, self.gram)
         self._count = FIRST_MODES
         # The eigenvectors first: their work space is gone before there are sensors. Then both share one array.
         theta, V, rest = self._eigenpairs()
@@ -137,7 +109,8 @@ class Family:
         """
         y = self._taken.T @ values
         eta, s2 = self._combine @ y, self._singular**2
-        r = float(np.hypot(radius, np.sqrt(self.shift + self.rounding) * most))
+        ball = self.ball
+        r = float(np.sqrt((1.0 + ball.relative) * radius**2 + (ball.shift + 2.0 * ball.rounding) * most**2))
         lam = float(s2[0]) * np.geomspace(1e-30, 1e30, 2001)[:, None]
         within = np.sum(eta**2 * lam / (s2 + lam), axis=1) - lam[:, 0] * r**2
         beyond = float(np.linalg.norm(y - self._combine.T @ eta)) ** 2
@@ -145,16 +118,17 @@ class Family:
 
     def _eigenpairs(self) -> tuple[Array, Array, float]:
         """The first eigenpairs of the ball, and what bounds the others; all of them for few coordinates."""
-        if self._L.shape[0] > MOST_DENSE:
-            return separated_eigenpairs(self._L, self.gram, self._count, factor=self._factor)
-        values, vectors = dense_eigenpairs(self._L, self.gram, shift=0.0)
+        L = self.ball
+        if L.shape[0] > MOST_DENSE:
+            return separated_eigenpairs(L, self.gram, self._count, factor=L, assembled=L.matrix, apart=L.apart)
+        values, vectors = dense_eigenpairs(L.matrix, self.gram, shift=0.0)
         # What the eigensolver left out is infinite to rounding.
         return 1.0 / values, vectors / np.sqrt(values), 2e-14 / float(values[0])
 
     def grow(self) -> bool:
         """Twice as many eigenvectors of the ball, if they bound the rest better: rounding may hide them."""
-        most = min(MOST_MODES, self._L.shape[0] // 3)
-        if self._count >= most or self._L.shape[0] <= MOST_DENSE:
+        most = min(MOST_MODES, self.ball.shape[0] // 3)
+        if self._count >= most or self.ball.shape[0] <= MOST_DENSE:
             return False
         self._count = min(2 * self._count, most)
         theta, V, rest = self._eigenpairs()
@@ -175,10 +149,10 @@ class Family:
         squares, missed = 0.0, 0.0
         for columns in _batches(Z.shape[1]):
             residual = self._functionals(weights[:, columns])
-            Z[:, columns] = self._factor.solve(residual)
+            Z[:, columns] = self.ball.solve(residual)
             squares += float(np.sum(residual * Z[:, columns]))
-            residual -= self._L @ Z[:, columns]
-            missed += max(float(np.sum(residual * self._factor.solve(residual))), 0.0)
+            residual -= self.ball @ Z[:, columns]
+            missed += max(float(np.sum(residual * self.ball.solve(residual))), 0.0)
         # F' - L Z is at most this long in the norm of L^-1.
         error = float(np.sqrt(missed))
         floor = max(missed, float(np.finfo(float).eps) ** 2 * squares) / Z.shape[1]
@@ -209,10 +183,10 @@ class Family:
             # Each time those of about the same length; then there is no room for more, or nothing but rounding is left.
             while True:
                 Q = Z[:, :size]
-                part = Q.T @ (self._L @ rest)
+                part = Q.T @ (self.ball @ rest)
                 rest -= Q @ part
                 G[:size, columns] += part
-                squares, vectors = np.linalg.eigh(rest.T @ (self._L @ rest))
+                squares, vectors = np.linalg.eigh(rest.T @ (self.ball @ rest))
                 kept = squares > max(floor, STRONG**2 * squares[-1])
                 kept[: max(len(kept) + size - min(columns.start + len(kept), n), 0)] = False
                 if not kept.any():
@@ -222,7 +196,7 @@ class Family:
                 size += new.shape[1]
                 if not new.shape[1]:
                     break
-            left += max(float(np.trace(rest.T @ (self._L @ rest))), 0.0)
+            left += max(float(np.trace(rest.T @ (self.ball @ rest))), 0.0)
         # What is left is rounding, and so is what it is computed with.
         return G[:size], 2.0 * float(np.sqrt(left))
 
@@ -237,7 +211,7 @@ class Family:
         # Where U is everything there is nothing else.
         whole = size == len(U)
         self._rest = 0.0 if whole else rest + float(theta[0]) * missed
-        form, mass = _in_basis(self._L, U), _in_basis(self.gram, U)
+        form, mass = _in_basis(self.ball, U), _in_basis(self.gram, U)
         coupling = np.zeros_like(mass) if whole else self._coupled(form, mass)
         self._form, self._mass, self._coupling = (self._turned(matrix) for matrix in (form, mass, coupling))
         # F on the turned U, the singular values and then zeros but for rounding; how symmetric L is shows more of it.
@@ -253,8 +227,8 @@ class Family:
         U, result = self._basis, np.empty_like(mass)
         inner = np.linalg.solve(form, mass)
         for columns in _batches(len(mass)):
-            D = self._factor.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
-            result[columns] = (self.gram @ D).T @ U - ((self._L @ D).T @ U) @ inner
+            D = self.ball.solve(self.gram @ U[:, columns]) - U @ inner[:, columns]
+            result[columns] = (self.gram @ D).T @ U - ((self.ball @ D).T @ U) @ inner
         # It is symmetric but for rounding.
         rounding = float(np.linalg.norm(result - result.T)) + ROUNDING * float(np.trace(result))
         return np.asarray((result + result.T) / 2.0 + rounding * np.eye(len(mass)))
@@ -274,8 +248,8 @@ class Family:
         X, missed = V, 0.0
         for _ in range(rounds):
             for columns in _batches(X.shape[1]):
-                X[:, columns] -= U @ (U.T @ (self._L @ X[:, columns]))
-            squares, vectors = np.linalg.eigh(_in_basis(self._L, X))
+                X[:, columns] -= U @ (U.T @ (self.ball @ X[:, columns]))
+            squares, vectors = np.linalg.eigh(_in_basis(self.ball, X))
             kept = squares > floor
             kept[: max(U.shape[1] + len(kept) - len(U), 0)] = False
             missed += float(np.sum(np.maximum(squares[~kept], 0.0))) + floor * int(np.sum(~kept))
@@ -288,7 +262,7 @@ class Family:
         Not positive where rounding hides it.
         """
         # ‖F x‖ is at least what is seen of the part in U, less leak times ‖x‖_L.
-        kept = 1.0 - 2.0 * self._leak / np.sqrt(kappa)
+        kept = (1.0 - 2.0 * self._leak / np.sqrt(kappa)) * (1.0 - self.ball.relative)
         if not kept > 0.5:
             return 0.0, self._basis[:, 0]
         T = self._observed + kappa * self._form
@@ -299,7 +273,7 @@ class Family:
         coupled = self._mass + self._coupling / (nu * kappa - self._rest)
         if not is_definite((nu * T - coupled) * outer):
             nu = max(nu, dense_largest_eigenpair(coupled * outer, T * outer)[0])
-        return kept / nu - kappa * (self.shift + self.rounding), self._vector(scale * y)
+        return kept / nu - kappa * (self.ball.shift + self.ball.rounding), self._vector(scale * y)
 
     def _vector(self, y: Array) -> Array:
         r = len(self._turn)

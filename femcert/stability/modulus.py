@@ -140,7 +140,7 @@ class Modulus:
         X = np.column_stack([family.least(kappa)[1] for kappa in multipliers])
         X = X / np.sqrt(np.sum(X * (family.gram @ X), axis=0))
         Y = family.observe(X)
-        forms = [X.T @ (family.form @ X), X.T @ (family.gram @ X), Y.T @ Y]
+        forms = [family.ball.squares(X), X.T @ (family.gram @ X), Y.T @ Y]
         angles = np.linspace(0.0, np.pi, ANGLES)
         weights = np.stack([np.cos(angles), np.sin(angles)])[: len(multipliers)]
         size, norm, seen = (np.sqrt(np.maximum(np.sum(weights * (form @ weights), axis=0), TINY)) for form in forms)
@@ -271,7 +271,7 @@ class Modulus:
             kappa=kappa,
             eigenvalue=value,
             seen=float(np.linalg.norm(family.observe(vector[:, None]))),
-            size=float(np.sqrt(max(float(vector @ (family.form @ vector)), 0.0) + family.rounding * square)),
+            size=family.ball.norm_from_above(vector),
             norm=float(np.sqrt(square)),
         )
         self.points = sorted([*self.points, point], key=lambda p: p.kappa)

@@ -17,6 +17,7 @@ import femcert as fc
 from femcert.cli import main
 from femcert.learn import NeuralOperator
 from femcert.linalg import use_backend
+from femcert.problem.fingerprint import fingerprint
 
 PAGE = (Path(__file__).parents[2] / "demos" / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(.*?)` \|", PAGE, re.M)
@@ -85,6 +86,16 @@ def full_directory():
     assert main(["certify", "--example", "case"]) == 2
 
 
+def trained_elsewhere():
+    operator = NeuralOperator(width=1)
+    shapes = {"middle_in": 9, "size_in": 9, "middle_out": 4, "size_out": 4, "bias": 1}
+    shapes |= {"linear": (9, 4), "first": (9, 1), "last": (1, 4)}
+    operator._arrays = {name: np.ones(shape) for name, shape in shapes.items()}
+    sensors = fc.AverageSensors(OTHER, POINTS, radius=0.1)
+    operator._made_for = fingerprint(source(fc.SineSpace(OTHER, 4), sensors, OTHER))
+    return operator
+
+
 CORNERS = "x,y,source\n0,0,0\n0,1,0\n1,0,0\n1,1,0\n"
 MISTAKES = {
     "sensor outside": lambda: fc.PointSensors(BASIS, [[0.5, 0.5], [1.5, 0.5]]),
@@ -139,6 +150,7 @@ MISTAKES = {
     "few evaluations": lambda: fc.GaussNewton(weight=1e-6, evaluations=1)(COEFFICIENT, COEFFICIENT.simulate(TRUTH)),
     "no weight": fc.Tikhonov,
     "untrained": lambda: NeuralOperator()(PROBLEM, DATA),
+    "trained elsewhere": lambda: trained_elsewhere()(PROBLEM, DATA),
     "backend": lambda: use_backend("umfpack").__enter__(),
     "case key": partial(case_file, "modes = 8", "mods = 8"),
     "case value": partial(case_file, '"cosine"', '"cosinus"'),

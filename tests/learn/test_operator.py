@@ -5,8 +5,10 @@ import os
 import numpy as np
 import pytest
 from learn_helpers import line_coefficient, line_source
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
+from femcert.problem.space import ParameterSpace
 
 torch = pytest.importorskip("torch")
 from femcert.learn import NeuralOperator  # noqa: E402
@@ -128,12 +130,13 @@ def test_damaged_files_are_refused(trained, tmp_path):
         ({"first": np.full((9, 8), np.nan)}, "first in .* has 72 NaN"),
         ({"size_in": np.zeros(9)}, "normalization that is not positive"),
         ({"extra": np.zeros(1)}, "expected the arrays of a saved operator"),
+        ({"coordinates": np.zeros(3)}, "fingerprint of its class that is no table"),
         ({"bias": np.array([{"a": 1}], dtype=object)}, "cannot be read"),
     ],
 )
 def test_wrong_arrays_are_refused(trained, tmp_path, change, message):
     _, operator = trained
-    np.savez(tmp_path / "wrong.npz", allow_pickle=True, **{**operator._arrays, **change})
+    np.savez(tmp_path / "wrong.npz", allow_pickle=True, **{**operator._arrays, **operator._made_for, **change})
     with pytest.raises(fc.InputError, match=message):
         NeuralOperator.load(tmp_path / "wrong.npz")
 
@@ -171,3 +174,70 @@ def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where
         assert not (selection.accepted and harmful)
         rejected, worse = rejected + (not selection.accepted), worse + harmful
     assert rejected >= worse > 6
+
+
+# The class it was trained for
+
+
+def plate(mesh=None, *, turned=(), shift=0.0):
+    """Twelve modes of the square on a mesh, some with the other sign."""
+    basis = Basis(MeshTri.init_sqsymmetric().refined(3) if mesh is None else mesh, ElementTriP1())
+    modes = fc.EigenmodeSpace(basis, 12)
+    signs = np.ones(12)
+    signs[list(turned)] = -1.0
+    points = np.stack(np.meshgrid([0.2, 0.4, 0.6, 0.8], [0.3, 0.5, 0.7]), axis=-1).reshape(-1, 2)
+    points = points + np.array([shift, 0.0])
+    sensors = fc.AverageSensors(basis, points, radius=0.1)
+    return fc.EllipticSource(basis, parameters=ParameterSpace(basis, modes.matrix * signs), sensors=sensors)
+
+
+@pytest.fixture(scope="module")
+def trained_on_plate():
+    def sampler(count, rng):
+        return rng.standard_normal((count, 12))
+
+    return NeuralOperator(width=4).fit(plate(), sampler=sampler, count=50, steps=5, quiet=True)
+
+
+def test_another_mesh_is_refused(trained_on_plate):
+    """Twelve coordinates there mean other fields, which nothing else would tell."""
+    data = fc.Data(np.ones(12), 0.1)
+    for mesh in (MeshTri.init_sqsymmetric().refined(4), MeshTri().refined(3), MeshTri().refined(4)):
+        with pytest.raises(fc.InputError, match="operator was made for other coordinates"):
+            trained_on_plate(plate(mesh), data)
+    selection = fc.no_harm(
+        plate(MeshTri().refined(4)), data, baseline=fc.Tikhonov(weight=1e-3), learned=trained_on_plate,
+        rule=fc.ResidualRadius(),
+    )  # fmt: skip
+    assert not selection.accepted
+    assert "made for other coordinates" in selection.reason
+
+
+def test_a_mode_with_the_other_sign_is_refused(trained_on_plate):
+    data = fc.Data(np.ones(12), 0.1)
+    with pytest.raises(fc.InputError, match="coordinate 10 has the other sign here, as on another mesh; make it anew"):
+        trained_on_plate(plate(turned=[9]), data)
+    with pytest.raises(fc.InputError, match=r"on a domain in the box \[\[0.0, 1.0\], \[0.0, 1.0\]\]; this one is in"):
+        trained_on_plate(plate(MeshTri.init_sqsymmetric().refined(3).translated((0.1, 0.0))), data)
+    with pytest.raises(fc.InputError, match="other sensors: sensor 1 is another one here"):
+        trained_on_plate(plate(shift=0.02), data)
+
+
+def test_the_same_class_of_another_session_is_taken(trained_on_plate, tmp_path):
+    """The mesh with other numbers of its nodes and cells, and the operator from its file."""
+    trained_on_plate.save(tmp_path / "operator.npz")
+    loaded = NeuralOperator.load(tmp_path / "operator.npz")
+    data = fc.Data(np.linspace(0.0, 1.0, 12), 0.1)
+    home = plate()
+    expected = trained_on_plate(home, data).parameter
+    assert np.array_equal(loaded(home, data).parameter, expected)
+    mesh = home.basis.mesh
+    order, cells = np.random.default_rng(0).permutation(mesh.nvertices), np.arange(mesh.nelements)[::-1]
+    again = plate(MeshTri(mesh.p[:, order], np.argsort(order)[mesh.t[:, cells]]))
+    assert loaded(again, data).parameter == pytest.approx(expected[order], rel=1e-6, abs=1e-6 * np.abs(expected).max())
+
+
+def test_a_file_that_does_not_say_its_class_is_refused(trained, tmp_path):
+    np.savez(tmp_path / "old.npz", **trained[1]._arrays)
+    with pytest.raises(fc.InputError, match="does not say which class it was trained for; train and save"):
+        NeuralOperator.load(tmp_path / "old.npz")

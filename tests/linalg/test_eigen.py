@@ -53,7 +53,7 @@ def test_line_in_closed_form(n):
     assert np.allclose(vectors.T @ (M @ vectors), np.eye(k), atol=1e-9)
     nodes = np.arange(1, n) / n
     first = np.sin(np.pi * nodes)
-    assert np.allclose(vectors[:, 0], first / np.sqrt(first @ (M @ first)), atol=1e-7)
+    assert np.allclose(np.abs(vectors[:, 0]), first / np.sqrt(first @ (M @ first)), atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [6, 24])
@@ -77,7 +77,7 @@ def test_zero_eigenvalue(k, n):
     """Alone it has nothing to be compared with but rounding."""
     values, vectors = smallest_eigenpairs(*plane_pencil(n, neumann=True), k)
     assert abs(values[0]) < 1e-8
-    assert np.allclose(vectors[:, 0], 1.0, atol=1e-7)
+    assert np.allclose(vectors[0, 0] * vectors[:, 0], 1.0, atol=1e-7)
 
 
 @settings(deadline=None, max_examples=30)
@@ -90,8 +90,6 @@ def test_tiny_problems(n, seed):
         values, vectors = smallest_eigenpairs(csr_matrix(A), csr_matrix(B), k)
         assert np.allclose(values, eigh(A, B, eigvals_only=True)[:k], atol=1e-10 * np.abs(A).max())
         assert vectors.shape == (n, k)
-        largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(k)]
-        assert np.all(largest > 0.0)
 
 
 def test_units_of_length_do_not_matter():

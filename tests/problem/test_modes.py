@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from problem_helpers import ELEMENTS, MESHES, fitted_order, unit_basis
+from scipy.sparse import triu
 from skfem import (
     Basis,
     ElementLineP1,
@@ -20,6 +21,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.linalg import eigenspaces, installed_backends, use_backend
+from femcert.problem import modes
 
 
 @pytest.mark.parametrize("inner", ["l2", "euclidean"])
@@ -239,6 +241,68 @@ def test_the_same_columns_with_every_backend(domain, boundary):
         assert np.all(np.diff(first.eigenvalues) >= 0.0)
         # More modes begin with the same ones.
         np.testing.assert_allclose(fc.EigenmodeSpace(basis, 12, boundary=boundary).matrix[:, :k], V, rtol=0, atol=1e-8)
+
+
+def _rounded_elsewhere(assemble, rng):
+    """The matrix with other last digits, as another processor or another order of summation gives it."""
+
+    def assembled(*arguments, **options):
+        matrix = triu(assemble(*arguments, **options), format="csr")
+        matrix.data *= 1.0 + 2.0**-52 * rng.integers(-1, 2, matrix.nnz)
+        return (matrix + triu(matrix, 1).T).tocsr()
+
+    return assembled
+
+
+SYMMETRIC = {
+    "square": lambda: MeshTri.init_sqsymmetric().refined(3),
+    "tensor": lambda: MeshTri().refined(4),
+    "disc": lambda: MeshTri.init_circle(3),
+    "hexagon": lambda: _hexagon().refined(3),
+}
+
+
+def _hexagon():
+    angles = np.pi / 3.0 * np.arange(6)
+    corners = np.column_stack([[0.0, 0.0], [np.cos(angles), np.sin(angles)]])
+    return MeshTri(corners, np.array([[0, 1 + i, 1 + (i + 1) % 6] for i in range(6)]).T)
+
+
+@pytest.mark.parametrize("boundary", ["dirichlet", "neumann"])
+@pytest.mark.parametrize("domain", SYMMETRIC)
+def test_the_same_columns_with_other_rounding_errors(domain, boundary, monkeypatch):
+    """One unit in the last place of every entry, and the nodes in another order: coordinates mean the same fields."""
+    mesh = SYMMETRIC[domain]()
+    first = fc.EigenmodeSpace(Basis(mesh, ElementTriP1()), 16, boundary=boundary)
+    # Of (r / lam)^1/2, below which eigenvalues are told apart no more, for the smallest one that is not zero.
+    K, M = first.form("h1-seminorm"), first.form("l2")
+    rounding = eigenspaces.ROUNDING * K.trace() / M.trace()
+    least = np.sqrt(rounding / first.eigenvalues[1])
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        order, cells = rng.permutation(mesh.nvertices), rng.permutation(mesh.nelements)
+        turned = MeshTri(mesh.p[:, order], np.argsort(order)[mesh.t[:, cells]])
+        with monkeypatch.context() as patch:
+            for name in ("stiffness_matrix", "mass_matrix"):
+                patch.setattr(modes, name, _rounded_elsewhere(getattr(modes, name), rng))
+            k = int(rng.integers(2, 17))
+            found = fc.EigenmodeSpace(Basis(turned, ElementTriP1()), k, boundary=boundary)
+        scale = np.abs(first.matrix).max()
+        np.testing.assert_allclose(found.matrix, first.matrix[order, :k], rtol=0, atol=least * scale)
+        np.testing.assert_allclose(found.eigenvalues, first.eigenvalues[:k], rtol=0, atol=10.0 * rounding)
+
+
+def test_a_step_of_the_domain_is_a_step_of_the_modes():
+    """Where an eigenvalue splits, nothing jumps: each mode of a square stays near those of nearly square rectangles."""
+
+    def modes_of(stretch):
+        nodes = np.linspace(0.0, 1.0, 13)
+        return fc.EigenmodeSpace(Basis(MeshQuad.init_tensor(nodes, stretch * nodes), ElementQuad1()), 3)
+
+    # Eigenvalues within the threshold share a space, and its basis moves by no more than the domain does.
+    square = modes_of(1.0).matrix
+    for step in (1e-9, 3e-9, 1e-8):
+        assert np.abs(modes_of(1.0 + step).matrix - square).max() <= 100.0 * step
 
 
 def test_modes_of_a_double_eigenvalue_do_not_depend_on_the_mesh():

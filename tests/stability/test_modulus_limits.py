@@ -27,7 +27,7 @@ def test_no_close_eigenvalue_passes_for_the_least_one(shift):
     modulus(np.geomspace(1e-5, 1.0, 9))
     family = modulus._family
     assert family.gram.shape[0] > MOST_DENSE
-    form, gram, observed = family.form.toarray(), family.gram.toarray(), family.adjoint() @ family.adjoint().T
+    form, gram, observed = family.ball.unshifted.toarray(), family.gram.toarray(), family.adjoint() @ family.adjoint().T
     for point in modulus.points:
         least = eigh(observed + point.kappa * form, gram, eigvals_only=True, subset_by_index=[0, 0])[0]
         assert point.eigenvalue <= least * (1.0 + 1e-7)
