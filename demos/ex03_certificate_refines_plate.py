@@ -265,6 +265,7 @@ def draw_radii(axes, results):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     results = main()
     check(results)
     print(table(results))

@@ -25,16 +25,18 @@ def run(tmp_path_factory):
 
     def script(name):
         if name not in found:
-            directory = tmp_path_factory.mktemp(name)
+            # One that does not exist yet: the demo makes it.
+            directory = tmp_path_factory.mktemp(name) / "a" / "new directory"
             spec = importlib.util.spec_from_file_location("__main__", DEMOS / f"{name}.py")
             found[name] = importlib.util.module_from_spec(spec)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sys, "argv", [str(DEMOS / f"{name}.py"), str(directory)])
-                patch.chdir(directory)
+                patch.chdir(directory.parents[1])
                 spec.loader.exec_module(found[name])
             pictures = list(directory.iterdir())
             assert [picture.name for picture in pictures] == [f"{name.split('_', 1)[1]}.png"]
             assert pictures[0].stat().st_size > 50_000
+            assert [path.name for path in directory.parents[1].iterdir()] == ["a"]
         return found[name]
 
     return script
