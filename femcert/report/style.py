@@ -130,7 +130,7 @@ def write_figure(path: Any, draw: Callable[[], Any]) -> Path:
     Raises
     ------
     InputError
-        The ending is none of `KINDS` (nothing is drawn then), or the file cannot be written.
+        The ending is none of `KINDS`; nothing is drawn then.
     """
     kind = Path(path).suffix.lower().removeprefix(".") if isinstance(path, (str, Path)) else ""
     if kind not in KINDS:
@@ -138,8 +138,5 @@ def write_figure(path: Any, draw: Callable[[], Any]) -> Path:
         raise InputError(f"path is {str(path)!r}; expected a file name that ends in {', '.join(most)} or {last}")
     target = Path(path)
     figure = draw()
-    try:
-        write_atomically(target, lambda draft: save(figure, draft, kind))
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+    write_atomically(target, lambda draft: save(figure, draft, kind))
     return target

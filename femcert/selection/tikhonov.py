@@ -46,7 +46,7 @@ class Tikhonov:
 
     >>> candidate = Tikhonov(choose="discrepancy")(problem, data)
     >>> problem.parameters.project(candidate.parameter)[0].round(1).tolist()
-    [1.0, 0.5]
+    [1.0, 0.4]
     >>> bool(np.isclose(data.norm(problem.observe(candidate.state) - data.values), data.noise_level))
     True
     """

@@ -88,7 +88,7 @@ def test_certificate_refines_plate(run):
     for row, certificate in zip(study.rows, certificates, strict=True):
         assert row.upper == pytest.approx(certificate.residuals.pde.value, rel=1e-6)
         assert row.radius_baseline == pytest.approx(certificate.radius.value, rel=1e-6)
-    assert certificates[0].radius.value > 4.0 * certificates[-1].radius.value
+    assert certificates[0].radius.value > 3.8 * certificates[-1].radius.value
     assert study.rows[-1].elements < 1.5 * study.rows[0].elements
     # The weight is what the demo says: no state of the mesh has larger averages for its energy.
     problem = demo.build_problem(study.meshes[0])
