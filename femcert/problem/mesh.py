@@ -55,8 +55,9 @@ def load_mesh(path: str | Path) -> Mesh:
     path
         A file in any format that meshio reads (of the two that end in .msh only Gmsh's), or one that scikit-fem's
         ``mesh.save`` wrote. Readers of meshio that never return from some damaged files (OFF, PLY, WKT, Tecplot,
-        Kratos) are tried first in a process of their own, with a time limit. Gmsh physical groups become boundaries and subdomains under their names; groups without a name, and Medit references
-        other than 0, under their number (``"7"``). Nodes that no cell uses are dropped.
+        Kratos) are tried first in a process of their own, with a time limit. Gmsh physical groups become boundaries
+        and subdomains under their names; groups without a name, and Medit references other than 0, under their number
+        (``"7"``). Nodes that no cell uses are dropped.
         Some formats (Abaqus, OBJ) neither count their cells nor mark their end: a file of theirs that was cut
         between two lines is a smaller mesh, and loads as one.
 

@@ -126,11 +126,10 @@ def _check_data_files(root: Any, path: Path) -> None:
 
 def _check_unfolded(root: Any, path: Path) -> None:
     """Unfold the compressed arrays of a VTU file once, up to so much and no more: they could fill the memory."""
-    make = {"vtkZLibDataCompressor": zlib.decompressobj, "vtkLZMADataCompressor": lzma.LZMADecompressor}.get(
-        root.get("compressor")
-    )
-    if make is None:
+    compressor = root.get("compressor")
+    if compressor not in ("vtkZLibDataCompressor", "vtkLZMADataCompressor"):
         return
+    make: Any = zlib.decompressobj if compressor == "vtkZLibDataCompressor" else lzma.LZMADecompressor
     most, total = max(MOST_UNFOLDED * path.stat().st_size, LEAST_UNFOLDED), 0
     try:
         for block in _blocks(root, path):

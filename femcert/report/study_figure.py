@@ -29,7 +29,7 @@ def plot_study(study: Study, path: str | Path) -> Path:
 
 
 def plot_meshes(study: Study, path: str | Path) -> Path:
-    """Draw the meshes of a study (six at most) with the share of each element in the upper bound, as PNG, PDF or SVG."""
+    """Draw the meshes of a study (six at most) and the share of each element in the upper bound: PNG, PDF or SVG."""
     return style.write_figure(path, lambda: meshes_figure(check_study(study)))
 
 

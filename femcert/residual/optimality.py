@@ -40,7 +40,7 @@ def reduced_gradient_norm(
     """Dual norm ``(g' G^-1 g)^(1/2)`` of the reduced gradient at a parameter's projection on the class.
 
     With an orthonormal basis this is the paper's r_opt, the Euclidean gradient norm of the ridge objective. On the
-    sphere of a class with a ball ``‖q‖_L <= rho`` it is ``min over mu >= 0`` of the norm of ``g + mu L c``, the distance
+    sphere of a class with a ball ``‖q‖_L <= rho`` it is the least norm of ``g + mu L c`` over ``mu >= 0``, the distance
     of -g from the normal cone of the ball: zero exactly where the first-order conditions hold.
 
     Parameters

@@ -56,7 +56,7 @@ def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE)
         if abs(excess) <= close:
             return c / (1.0 + excess), mu
         mu = max(mu + excess * size**2 / float(slope @ inverse(slope)), 0.0)
-    raise SolveError(f"no multiplier brings the result to the sphere of radius {radius:g} of the ball ({size:g} reached)")
+    raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}; its norm is {size:g}")
 
 
 def whitened(problem: LinearProblem, data: Data) -> tuple[Array, Array]:
@@ -95,7 +95,7 @@ def _by_columns(F: Array, y: Array, space: ParameterSpace, form: Any, weight: fl
 
 
 def _by_dual(F: Array, y: Array, space: ParameterSpace, form: Any, weight: float) -> Solves:
-    """For many coordinates and few data: a factorization of the sparse ``P = weight G + mu L``, and ``I + F P^-1 F'``."""
+    """For many coordinates and few data: factors of the sparse ``P = weight G + mu L`` and of ``I + F P^-1 F'``."""
 
     def solves(mu: float) -> tuple[Array, Inverse]:
         P = Factorization(csr_matrix(weight * space.gram + mu * form), definite=True, name="penalty", to_rounding=True)
