@@ -136,7 +136,7 @@ def _check_unfolded(root: Any, path: Path) -> None:
             total += len(make().decompress(block, most + 1 - total))
             if total > most:
                 break
-    except (ValueError, LookupError, EOFError, zlib.error, lzma.LZMAError):
+    except (ValueError, TypeError, AttributeError, LookupError, EOFError, zlib.error, lzma.LZMAError):
         # What is damaged here is damaged for meshio, which has more to say.
         pass
     if total > most:
