@@ -132,9 +132,9 @@ class ResidualRadius(WeightedRule):
     Notes
     -----
     What it compares: for a linear problem C and delta are the same for both candidates, and for states that are solved
-    pde and bc are rounding. Between two such candidates of the class it is a contest of misfits ``‖H u - y‖_Y``: the one
-    that fits the data better is accepted, noise included. Least squares wins it against every other candidate, whether
-    it is nearer to the truth or not.
+    pde and bc are rounding. Between two such candidates of the class it is a contest of misfits ``‖H u - y‖_Y``: the
+    better fit to the data, noise included, is accepted. Least squares wins it against every other candidate, whether it
+    is nearer to the truth or not.
     """
 
 

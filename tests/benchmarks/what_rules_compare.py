@@ -2,9 +2,9 @@
 
 Run: ``python tests/benchmarks/what_rules_compare.py [TRIALS]`` (100). A source on the L-shape, in a class of 12
 eigenmodes, from 33 averages with 5 % Gaussian noise of known variance; the noise level is its 95 % quantile. Baseline:
-Tikhonov by GCV. Two learned candidates, both solved and inside of the class: a map that was trained on such sources, and
-least squares without any regularization, which fits the noise. It writes ``results/what_rules_compare.md`` and ends with
-exit code 1 if `ResidualRadius` did not decide by the misfit alone, or `Dominance` took a worse candidate too often.
+Tikhonov by GCV. Two learned candidates, both solved and inside of the class: a map that was trained on such sources,
+and least squares without any regularization, which fits the noise. It writes ``results/what_rules_compare.md`` and ends
+with exit code 1 if `ResidualRadius` did not decide by the misfit alone, or `Dominance` took a worse candidate too often.
 """
 
 import os
@@ -14,11 +14,11 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import numpy as np  # noqa: E402
-from scipy.stats import chi2  # noqa: E402
-from skfem import Basis, ElementTriP2, MeshTri  # noqa: E402
+import numpy as np
+from scipy.stats import chi2
+from skfem import Basis, ElementTriP2, MeshTri
 
-import femcert as fc  # noqa: E402
+import femcert as fc
 
 RULES = {
     "ResidualRadius()": fc.ResidualRadius(),
@@ -32,9 +32,9 @@ RULES = {
 NOISE = 0.05
 WORDS = """# What each rule compares
 
-{trials} sources on the L-shape (`python tests/benchmarks/what_rules_compare.py`). Baseline: Tikhonov by GCV. Both learned
-candidates are solved and inside of the class. The trained map is better than the baseline in {better[trained map]} of
-{trials} cases, least squares in {better[least squares]}.
+{trials} sources on the L-shape (`python tests/benchmarks/what_rules_compare.py`). Baseline: Tikhonov by GCV. Both
+learned candidates are solved and inside of the class. The trained map is better than the baseline in
+{better[trained map]} of {trials} cases, least squares in {better[least squares]}.
 
 {table}
 

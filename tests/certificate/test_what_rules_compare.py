@@ -89,7 +89,7 @@ def test_operational_radius_adds_weighted_gradient_norms():
     assert not all(by_misfit)
 
 
-@pytest.mark.parametrize("rule", [fc.StochasticRadius(points=200), fc.GuaranteedRadius()], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize("rule", [fc.StochasticRadius(points=200), fc.GuaranteedRadius()])
 def test_others_add_what_they_know_of_the_physics(rule):
     """Sampled or guaranteed, it is not zero for a solved state, and counts as the misfit does."""
     problem = source()
@@ -104,7 +104,7 @@ def test_others_add_what_they_know_of_the_physics(rule):
 
 
 def test_exact_radius_compares_distances_from_the_farthest_consistent_parameter():
-    """With one coordinate these are an interval about least squares: who is nearer to its middle has the smaller one."""
+    """With one coordinate these are an interval about least squares: who is nearer to its middle is accepted."""
     problem = source(k=1)
     F, decisions = problem.forward_matrix()[:, 0], []
     for data, _, (baseline, learned) in draws(problem, 24):
