@@ -48,8 +48,8 @@ class ParameterSpace:
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
         check_quadrature(basis)
-        if inner not in INNER:
-            raise InputError(f"inner is {inner!r}; expected one of {', '.join(INNER)}")
+        if not isinstance(inner, str) or inner not in INNER:
+            raise InputError(f"inner is {_shown(inner)}; expected one of {', '.join(INNER)}")
         if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:
             raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
         self.basis = basis
@@ -149,8 +149,7 @@ class ParameterSpace:
             result.ball = Ball(size, "matrix", _checked_norm(norm, self.basis.N))
             return result
         if not isinstance(norm, str) or norm not in BALL_NORMS:
-            came = repr(norm) if isinstance(norm, str) else f"a {type(norm).__name__}"
-            raise InputError(f"norm is {came}; expected one of {', '.join(BALL_NORMS)}, or a sparse matrix")
+            raise InputError(f"norm is {_shown(norm)}; expected one of {', '.join(BALL_NORMS)}, or a sparse matrix")
         if norm != "l2" and degree(self.basis) == 0:
             raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
         if norm == "h2":
@@ -195,6 +194,10 @@ class ParameterSpace:
     def distance(self, field: Any) -> float:
         """An upper bound of the distance in Q from `field` to the class (the ball included)."""
         return self.norm(field - self.nearest(field))
+
+
+def _shown(option: Any) -> str:
+    return repr(option) if isinstance(option, str) else f"a {type(option).__name__}"
 
 
 def _checked_norm(matrix: Any, size: int) -> Any:

@@ -4,7 +4,7 @@ Run: ``python tests/benchmarks/what_rules_compare.py [TRIALS]`` (100). A source 
 eigenmodes, from 33 averages with 5 % Gaussian noise of known variance; the noise level is its 95 % quantile. Baseline:
 Tikhonov by GCV. Two learned candidates, both solved and inside of the class: a map that was trained on such sources,
 and least squares without any regularization, which fits the noise. It writes ``results/what_rules_compare.md`` and ends
-with exit code 1 if `ResidualRadius` did not decide by the misfit alone, or `Dominance` took a worse candidate too often.
+with exit code 1 if `ResidualRadius` did not decide by the misfit alone, or `Dominance` took worse ones too often.
 """
 
 import os

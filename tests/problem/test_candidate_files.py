@@ -597,3 +597,10 @@ def test_an_xdmf_file_with_data_in_a_pipe_is_refused(kind, tmp_path):
     item = re.compile(r'(<DataItem [^>]*Format=")XML("[^>]*>).*?(</DataItem>)', re.DOTALL)
     path.write_text(item.sub(lambda m: m[1] + kind + m[2] + place + m[3], path.read_text()))
     refused(full_problem(basis), path, "its data in '.*pipe': it is a pipe or a device")
+
+
+def test_a_candidate_is_saved_to_a_new_directory(tmp_path):
+    problem, path = full_problem(unit_basis("triangle P1", 4)), tmp_path / "a" / "new" / "answer.npz"
+    ones = np.ones(problem.basis.N)
+    fc.Candidate(problem.solve(ones), ones).save(path)
+    assert np.array_equal(fc.Candidate.from_file(problem, path).parameter, ones)

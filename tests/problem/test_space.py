@@ -227,6 +227,9 @@ def test_matrices_that_are_no_norm_are_refused():
         "complex": one * 1j, "norm is a ndarray": np.eye(n), "norm is a NoneType": None, "norm is a int": 2,
         "singular": csr_matrix((n, n)),
     }  # fmt: skip
+    for inner in (one, np.eye(n), 3):
+        with pytest.raises(fc.InputError, match="inner is a .*; expected one of l2, euclidean"):
+            fc.FullSpace(space.basis, inner=inner)
     for words, norm in wrong.items():
         with pytest.raises(fc.InputError, match=words):
             space.within_ball(1.0, norm=norm)
