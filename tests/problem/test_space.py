@@ -228,7 +228,7 @@ def test_matrices_that_are_no_norm_are_refused():
         "singular": csr_matrix((n, n)),
     }  # fmt: skip
     for inner in (one, np.eye(n), 3):
-        with pytest.raises(fc.InputError, match="inner is a .*; expected one of l2, euclidean"):
+        with pytest.raises(fc.InputError, match=r"inner is a .*; expected one of l2, euclidean"):
             fc.FullSpace(space.basis, inner=inner)
     for words, norm in wrong.items():
         with pytest.raises(fc.InputError, match=words):
