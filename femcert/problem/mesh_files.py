@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import lzma
 import math
+import os
 import re
 import subprocess
 import sys
@@ -29,6 +30,15 @@ MOST_UNFOLDED, LEAST_UNFOLDED = 64, 1 << 28
 MOST_NODES = 1 << 22
 # How long a reader that may hang is waited for, and longer for each byte.
 SECONDS, SECONDS_PER_BYTE = 20.0, 1e-5
+# What another process does, and its exit code where the reader raises.
+REFUSED = 3
+_TRIAL = f"""
+import sys, meshio
+try:
+    meshio.read(sys.argv[1], file_format=sys.argv[2])
+except BaseException:
+    sys.exit({REFUSED})
+"""
 
 
 def check_mesh_file(path: Path) -> None:
@@ -60,16 +70,25 @@ def check_mesh_file(path: Path) -> None:
 def check_that_reading_ends(path: Path, file_format: str) -> None:
     """Let another process read the file first: a reader that ends there ends here, too, and one that hangs is ended.
 
-    What it says of the file is said again by the reader here.
+    What is wrong with the file is said by the reader here.
+
+    Raises
+    ------
+    InputError
+        The reader did not end in time, or could not be tried.
     """
     limit = SECONDS + SECONDS_PER_BYTE * path.stat().st_size
-    program = "import sys, meshio; meshio.read(sys.argv[1], file_format=sys.argv[2])"
-    command = [sys.executable, "-c", program, str(path.absolute()), file_format]
+    command = [sys.executable, "-c", _TRIAL, str(path.absolute()), file_format]
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     quiet = subprocess.DEVNULL
     try:
-        subprocess.run(command, stdin=quiet, stdout=quiet, stderr=quiet, timeout=limit, check=False)
+        done = subprocess.run(
+            command, env=places, stdin=quiet, stdout=quiet, stderr=quiet, timeout=limit, check=False
+        ).returncode
     except subprocess.TimeoutExpired:
         raise InputError(f"reading it did not end in {limit:.0f} seconds, is it damaged?") from None
+    if done not in (0, REFUSED):
+        raise InputError(f"its reader, tried in another process, ended with {done}; convert it to .msh or .vtu")
 
 
 def _check_grid(path: Path) -> None:

@@ -161,7 +161,8 @@ def kkt_residual(
     adjoint
         Dof values of z, zero at the prescribed dofs. None: one solve makes the derivative in u vanish.
     bounds
-        ``(low, high)`` for the coordinates; the derivative in c is then measured as in `reduced_gradient_norm`.
+        ``(low, high)`` for the coordinates; the derivative in c is then measured as in `reduced_gradient_norm`, and so
+        it is on the sphere of a class with a ball.
     norm
         Of the states, ``"energy"`` or ``"h1"``.
 

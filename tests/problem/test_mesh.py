@@ -292,6 +292,10 @@ def test_formats_whose_readers_hang_on_damaged_files_are_read(suffix, options, t
     monkeypatch.setattr("femcert.problem.mesh_files.SECONDS", 1.0)
     cut.write_bytes(whole.read_bytes()[:4])
     check_refused(cut, "did not end in 1 seconds", capsys)
+    # Where the other process cannot even begin, the reader here is not tried, for it could hang.
+    monkeypatch.setattr("femcert.problem.mesh_files._TRIAL", "import no_such_package")
+    monkeypatch.setattr("femcert.problem.mesh_files.SECONDS", 20.0)
+    check_refused(cut, "ended with 1; convert it", capsys)
 
 
 @pytest.mark.parametrize("suffix", [".msh", ".vtu", ".vtk", ".mesh", ".meshb"])
