@@ -137,6 +137,7 @@ def draw_radii(axes, truth, selection, tally, total):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     problem, trials = main()
     for arm, results in trials.items():
         print(f"sources in the {arm} arm: accepted %d, really better %d, accepted although worse %d" % counts(results))

@@ -142,6 +142,7 @@ def draw_radii(axes, truth, certificates):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     results = main()
     for selection in results[-1]:
         print(f"{selection.learned.name}:\n{selection}\n")

@@ -186,6 +186,7 @@ def draw_values(axes, layouts):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     layouts, errors = main()
     for name, where in layouts.items():
         sigma = where.stability.sigma_min

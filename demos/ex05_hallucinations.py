@@ -271,6 +271,7 @@ def draw_bars(axes, case, verdicts):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     results = main()
     for name, (one, verdicts) in results.items():
         print(f"{name}\n{table(one, verdicts)}\n")

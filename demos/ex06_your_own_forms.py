@@ -250,6 +250,7 @@ def draw_radii(axes, one, tally):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     channel, results = main()
     for leaks, trials in results.items():
         print(f"{leaks} leaks: accepted %d, really better %d, accepted although worse %d" % counts(trials))

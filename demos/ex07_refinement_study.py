@@ -278,6 +278,7 @@ def draw_radii(axes, results):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     results = main()
     for name in ("uniform", "adaptive", "frozen", "solved"):
         print(f"{name}\n{getattr(results, name)}\n")

@@ -195,6 +195,7 @@ def draw_hidden(panel, laws):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     laws = main()
     for law in laws.values():
         C, p = law.envelope

@@ -314,6 +314,7 @@ def summary(section, trials):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     section, results = main()
     for name, trials in results.items():
         print(f"{name}, {len(trials)} sections\n{summary(section, trials)}")

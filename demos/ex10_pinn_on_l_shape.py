@@ -185,6 +185,7 @@ def draw_bars(axes, trial):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     trials = main()
     for name, trial in trials.items():
         base, learned = errors(trial)

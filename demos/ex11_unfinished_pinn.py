@@ -178,6 +178,7 @@ def draw_parts(axes, results):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     results = main()
     for selection in results.selections.values():
         print(selection, end="\n\n")

@@ -261,6 +261,7 @@ def draw_decisions(axes, tallies):
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    directory.mkdir(parents=True, exist_ok=True)
     tallies = main()
     print(table(tallies))
     check(tallies)

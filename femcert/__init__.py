@@ -5,7 +5,7 @@ turns the residuals of a candidate reconstruction and the stability of the probl
 *selection* takes a learned candidate only if its radius is no worse than that of a classical baseline.
 """
 
-from importlib.metadata import version
+from importlib.metadata import version as _version
 
 from . import learn
 from .bound import Bound
@@ -63,7 +63,7 @@ from .stability import Stability, certified_weights, check_kantorovich, stabilit
 from .study import Case, Study, refinement_study
 from .study.sweep import sweep
 
-__version__ = version("femcert")
+__version__ = _version("femcert")
 
 __all__ = [
     "AverageSensors",

@@ -73,6 +73,7 @@ def write(build: Callable[[], None], path: str | Path, *, dimension: int = 2, qu
         gmsh.option.setNumber("Mesh.SubdivisionAlgorithm", int(quads))
         build()
         gmsh.model.mesh.generate(dimension)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         gmsh.write(str(path))
     finally:
         gmsh.finalize()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from femcert.cli import main
+from femcert.cli.entry import build_parser
 from femcert.study.validation import paper
 
 PART = ["--only", "poisson,stochastic"]
@@ -281,3 +282,14 @@ def test_verbose_says_stages(quick, tmp_path, capsys):
     assert main(["validate", "--quiet", "-v", "--out", str(tmp_path), "--only", "stochastic"]) == 0
     names = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
     assert names == ["experiments", "report"]
+
+
+def test_git_ignores_what_the_commands_write_by_default_and_not_the_sources():
+    root = Path(__file__).parents[1]
+    ignored = (root / ".gitignore").read_text(encoding="utf-8").splitlines()
+    commands = build_parser()._subparsers._group_actions[0].choices
+    written = {str(command.get_default("out")) for command in commands.values()}
+    assert written == {"certificate", "study", "sweep", "validation"}
+    # With a slash in front: femcert/study and tests/study are ours.
+    assert {f"/{name}/" for name in written} <= {*ignored}
+    assert not {*ignored} & {entry for name in written for entry in (name, f"{name}/")}

@@ -1,6 +1,7 @@
 """Imports go one way through the rooms, and a few habits of the code that a reader relies on."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,12 @@ def test_the_checker_sees_a_broad_except(tree, clause):
 def test_the_checker_sees_a_long_file(tree):
     (tree / "study" / "long.py").write_text("x = 1\n" * (MOST_LINES + 1))
     assert long_files(tree) == {"study/long.py"}
+
+
+def test_packages_offer_what_their_list_says_and_nothing_else():
+    """What a package imports for its own use does not show; modules of femcert may."""
+    packages = [femcert, *(import_module(f"femcert.{path.parent.name}") for path in PACKAGE.glob("*/__init__.py"))]
+    for package in packages:
+        named = {name: value for name, value in vars(package).items() if not name.startswith("_")}
+        foreign = {name for name, value in named.items() if not getattr(value, "__name__", "").startswith("femcert.")}
+        assert foreign <= {*package.__all__}, package.__name__

@@ -47,6 +47,7 @@ def random_sources(problem: fc.EllipticSource, count: int, rng: np.random.Genera
 
 def main(folder: Path = HERE) -> None:
     """Write fault_data.csv and fault_candidate.vtu."""
+    folder.mkdir(parents=True, exist_ok=True)
     problem, points = problem_of_the_case()
     rng = np.random.default_rng(7)
     space, offset = problem.parameters, problem.observe(problem.solve(np.zeros(problem.parameters.basis.N)))

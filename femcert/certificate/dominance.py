@@ -41,6 +41,12 @@ class Dominance(ExactRadius):
         way, as all reconstructions do. For linear problems whose data determine the class; a ball does not count.
     guarantee
         As in `ExactRadius`, whose radii the certificates show.
+
+    Notes
+    -----
+    What it compares: the distances of the two candidates from one and the same truth, for every truth that explains the
+    data. The other rules compare radii, each of which belongs to another truth. Where the data leave open which of the
+    candidates is nearer, it keeps the baseline.
     """
 
     zeta: float | None = None

@@ -53,6 +53,10 @@ class ExactRadius(Rule):
     On a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus noise level, which
     is larger. A nonlinear problem needs a class with a ball that lies in the
     ball on which its linearization at the candidate is validated.
+
+    What it compares: how far the two candidates are from that parameter of the consistent set which is farthest from
+    each. The nearer to the centre of the set, the smaller. Without a ball that centre is the least-squares solution,
+    which therefore has the smallest radius of all, whether it is nearer to the truth or not.
     """
 
     guarantee: str = "discrete"

@@ -37,6 +37,9 @@ class GuaranteedRadius(Rule):
     Notes
     -----
     Where an ingredient is not a proven bound, `certify` raises an `UncertifiedError` and `no_harm` keeps the baseline.
+
+    What it compares: sigma and delta are the same for both candidates. For solved states of the class it is a contest
+    of ``misfit + mesh error at the sensors``; on a fine mesh, of misfits alone.
     """
 
     state: str = "given"

@@ -95,7 +95,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
 
     >>> certificate = certify(problem, data, fc.Tikhonov(choose="gcv")(problem, data), fc.ExactRadius())
     >>> print(certificate.radius)
-    <= 0.03029 (ExactRadius)
+    <= 0.105 (ExactRadius)
     >>> certificate.contains(problem.parameters.field([1.0, 0.5]))
     True
     """

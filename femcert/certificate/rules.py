@@ -138,7 +138,15 @@ class WeightedRule(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class ResidualRadius(WeightedRule):
-    """The paper's R_delta (uncertainty-radius): ``C (data + pde + bc + delta)^p``."""
+    """The paper's R_delta (uncertainty-radius): ``C (data + pde + bc + delta)^p``.
+
+    Notes
+    -----
+    What it compares: for a linear problem C and delta are the same for both candidates, and for states that are solved
+    pde and bc are rounding. Between two such candidates of the class it is a contest of misfits ``‖H u - y‖_Y``: the
+    better fit to the data, noise included, is accepted. Least squares wins it against every other candidate, whether it
+    is nearer to the truth or not.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +159,12 @@ class OperationalRadius(WeightedRule):
         The weights a_pde, a_bc and a_opt, all >= 0. With ``optimality > 0`` a candidate must report its optimality.
         ``pde="certified"`` and ``bc="certified"`` compute the operator norms that make the sum a theorem instead of a
         calibration (`femcert.stability.weights`); they need a dual norm, such as ``pde_norm="equilibrated"``.
+
+    Notes
+    -----
+    What it compares: for solved states of the class, ``misfit + a_opt optimality``, the gradient norm being what a
+    candidate reports of itself; with ``optimality=0`` a contest of misfits as with `ResidualRadius`. With
+    ``pde_norm="equilibrated"`` also the mesh error of the two states, weighted by a_pde.
     """
 
     pde: float | str = 1.0

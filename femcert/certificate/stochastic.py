@@ -64,6 +64,11 @@ class StochasticRadius(WeightedRule):
         ``"uniform"`` on the domain, or ``"importance"``: elements are drawn by the largest square that the residual can
         have on them (for functions with one envelope, half of them by the mean squares of the interpolant), and samples
         are weighted, so that the bounds count the mean of the squared envelope instead of its maximum.
+
+    Notes
+    -----
+    What it compares: as `ResidualRadius`, but with what the sample leaves open of the physics. For solved states of the
+    class that is misfit plus a term that falls with the number of points and grows with the envelope of the residual.
     """
 
     points: int = 1000

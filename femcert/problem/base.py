@@ -16,7 +16,7 @@ from skfem import Basis
 from ..errors import InputError
 from .boundary import Value, boundary_conditions
 from .checks import Array, count, freeze_sparse, number, real_vector
-from .data import Data
+from .data import Data, gaussian_radius
 from .lagrange import check_state_basis, mass_matrix, same_mesh
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
@@ -120,16 +120,33 @@ class Problem(ABC):
         """What a candidate pair says the sensors should read: ``H u`` where there is a state."""
         return self.observe(state)
 
-    def simulate(self, parameter: Any, *, noise: float = 0.0, seed: int = 0) -> Data:
-        """Synthetic data of a known parameter.
+    def simulate(
+        self, parameter: Any, *, noise: float = 0.0, seed: int = 0, confidence: float = 0.95, oracle: bool = False
+    ) -> Data:
+        """Synthetic data of a known parameter, with independent Gaussian noise of equal size at all sensors.
 
-        Independent Gaussian noise of standard deviation ``noise ‖H u‖ / sqrt(m)``; the noise level of the result is
-        the norm of the noise that was drawn.
+        Parameters
+        ----------
+        parameter
+            The truth, a dof vector.
+        noise
+            Relative size: the standard deviation at each of the m sensors is ``s = noise ‖H u‖ / sqrt(m)``.
+        seed
+            Of the noise that is drawn.
+        confidence
+            Probability with which the noise is at most the noise level of the result, ``s chi2_m(confidence)^1/2``:
+            what a user can know who knows the standard deviation of the sensors. In the remaining cases (one in
+            twenty) the noise is above its level, and no claim that rests on the level is made for such data.
+        oracle
+            Take the norm of the noise that was drawn as noise level instead. Nobody who measures knows it; it is the
+            protocol of the paper, and of tests that need noise that is certainly within its level.
         """
         exact = self.observe(self.solve(parameter))
-        scale = number(noise, "noise", least=0.0) * np.linalg.norm(exact) / np.sqrt(exact.size)
-        error = scale * np.random.default_rng(count(seed, "seed", least=0)).standard_normal(exact.size)
-        return Data(exact + error, float(np.linalg.norm(error)))
+        m = exact.size
+        deviation = number(noise, "noise", least=0.0) * float(np.linalg.norm(exact)) / np.sqrt(m)
+        error = deviation * np.random.default_rng(count(seed, "seed", least=0)).standard_normal(m)
+        level = float(np.linalg.norm(error)) if oracle else deviation * gaussian_radius(m, confidence)
+        return Data(exact + error, level)
 
     def isolated(self) -> Problem:
         """A copy to hand to a solver that is not trusted: what it assigns there does not reach this object.

@@ -183,6 +183,7 @@ def write_archive(path: Any, *, interpolation: Interpolation | None, **values: A
         raise InputError(f"path is {path!r}; expected a file name that ends in .npz")
     if interpolation is not None:
         values["interpolation"] = json.dumps(interpolation.to_dict())
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {name: np.asarray(value) for name, value in values.items() if value is not None}
     np.savez_compressed(path, **arrays)
 

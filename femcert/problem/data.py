@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.special import chdtri
 
 from ..errors import InputError
 from .checks import Array, binary_scale, frozen, number, real_array, real_vector
+
+
+def gaussian_radius(size: int, confidence: float) -> float:
+    """``chi2_m(confidence)^1/2``: m independent standard normal numbers have at most this norm, with `confidence`."""
+    level = number(confidence, "confidence", above=0.0)
+    if not level < 1.0:
+        raise InputError(f"confidence is {level:g}; expected a probability below 1, such as 0.95")
+    return float(np.sqrt(chdtri(size, 1.0 - level)))
 
 
 class Data:

@@ -30,7 +30,7 @@ from ..errors import InputError
 from .checks import Array, real_array
 from .facets import index_facets
 from .files import check_regular
-from .mesh_files import bounded_arrays, check_mesh_file
+from .mesh_files import check_mesh_file, check_that_reading_ends
 
 Indices = NDArray[np.int64]
 
@@ -53,10 +53,11 @@ def load_mesh(path: str | Path) -> Mesh:
     Parameters
     ----------
     path
-        A file in any format that meshio reads (but for six whose readers hang on damaged files, such as Ansys, OFF
-        and PLY), or one that scikit-fem's ``mesh.save`` wrote. Gmsh physical
-        groups become boundaries and subdomains under their names; groups without a name, and Medit references
-        other than 0, under their number (``"7"``). Nodes that no cell uses are dropped.
+        A file in any format that meshio reads (of the two that end in .msh only Gmsh's), or one that scikit-fem's
+        ``mesh.save`` wrote. Readers of meshio that never return from some damaged files (OFF, PLY, WKT, Tecplot,
+        Kratos) are tried first in a process of their own, with a time limit. Gmsh physical groups become boundaries
+        and subdomains under their names; groups without a name, and Medit references other than 0, under their number
+        (``"7"``). Nodes that no cell uses are dropped.
         Some formats (Abaqus, OBJ) neither count their cells nor mark their end: a file of theirs that was cut
         between two lines is a smaller mesh, and loads as one.
 
@@ -157,17 +158,17 @@ def read_raw(path: Any) -> meshio.Mesh:
     formats = {name for suffix in suffixes for name in meshio.extension_to_filetypes.get(suffix, [])}
     if not formats:
         raise InputError(f"unknown extension {path.suffix!r}; expected one of meshio's, such as .msh or .vtu")
+    check_mesh_file(path)
     usable = sorted(formats - _HANGING)
     if not usable:
-        raise InputError(f"meshio's {path.suffix} reader hangs on damaged files; convert it to .msh or .vtu")
-    check_mesh_file(path)
+        usable = sorted(formats)
+        check_that_reading_ends(path, usable[0])
     said = io.StringIO()
     try:
         with (
             contextlib.redirect_stdout(said),
             contextlib.redirect_stderr(said),
             warnings.catch_warnings(),
-            bounded_arrays(path),
         ):
             warnings.simplefilter("ignore")
             # NumPy's only sign that a number in a text file could not be read

@@ -1,4 +1,4 @@
-"""What meshio takes without a word in VTU, VTK and XDMF files: several pieces, names twice, pipes, bombs.
+"""What meshio takes without a word: several pieces, names twice, pipes, arrays without end; and readers that hang.
 
 Of several pieces it returns the cells of the last one. To join them would leave cracks between them, since each piece
 has its own copies of the nodes that it shares with others.
@@ -6,18 +6,20 @@ has its own copies of the nodes that it shares with others.
 
 from __future__ import annotations
 
-import contextlib
+import base64
 import lzma
 import math
+import os
 import re
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
-from meshio.vtu import _vtu
+import numpy as np
 
 from ..errors import InputError
 from .files import check_regular
@@ -26,6 +28,17 @@ from .files import check_regular
 MOST_UNFOLDED, LEAST_UNFOLDED = 64, 1 << 28
 # Of a grid without values.
 MOST_NODES = 1 << 22
+# How long a reader that may hang is waited for, and longer for each byte.
+SECONDS, SECONDS_PER_BYTE = 20.0, 1e-5
+# What another process does, and its exit code where the reader raises.
+REFUSED = 3
+_TRIAL = f"""
+import sys, meshio
+try:
+    meshio.read(sys.argv[1], file_format=sys.argv[2])
+except BaseException:
+    sys.exit({REFUSED})
+"""
 
 
 def check_mesh_file(path: Path) -> None:
@@ -35,7 +48,8 @@ def check_mesh_file(path: Path) -> None:
     ------
     InputError
         A VTU file has several pieces with something in them; two fields have one name; data of an XDMF file are to be
-        read from what is no file; a VTK file is a large grid without values.
+        read from what is no file; a VTK file is a large grid without values, or the compressed arrays of a VTU file
+        are far larger than the file.
     """
     kind = path.suffix.lower()
     if kind == ".vtk":
@@ -50,6 +64,31 @@ def check_mesh_file(path: Path) -> None:
     for grid in root.iter("Grid"):
         _check_names(grid, "Attribute", "Center")
     _check_data_files(root, path)
+    _check_unfolded(root, path)
+
+
+def check_that_reading_ends(path: Path, file_format: str) -> None:
+    """Let another process read the file first: a reader that ends there ends here, too, and one that hangs is ended.
+
+    What is wrong with the file is said by the reader here.
+
+    Raises
+    ------
+    InputError
+        The reader did not end in time, or could not be tried.
+    """
+    limit = SECONDS + SECONDS_PER_BYTE * path.stat().st_size
+    command = [sys.executable, "-c", _TRIAL, str(path.absolute()), file_format]
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    quiet = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, env=places, stdin=quiet, stdout=quiet, stderr=quiet, timeout=limit, check=False
+        ).returncode
+    except subprocess.TimeoutExpired:
+        raise InputError(f"reading it did not end in {limit:.0f} seconds, is it damaged?") from None
+    if done not in (0, REFUSED):
+        raise InputError(f"its reader, tried in another process, ended with {done}; convert it to .msh or .vtu")
 
 
 def _check_grid(path: Path) -> None:
@@ -104,26 +143,54 @@ def _check_data_files(root: Any, path: Path) -> None:
                 raise InputError(f"its data in {name!r}: {error}") from None
 
 
-@contextlib.contextmanager
-def bounded_arrays(path: Path) -> Iterator[None]:
-    """While meshio reads, compressed arrays of a VTU file unfold to so much and no more: not to all of the memory."""
-    left = max(MOST_UNFOLDED * path.stat().st_size, LEAST_UNFOLDED)
-
-    def unfolded(make: Any, data: bytes) -> bytes:
-        nonlocal left
-        stream = make()
-        result: bytes = stream.decompress(data, left + 1)
-        left -= len(result)
-        if left < 0:
-            raise InputError(f"its compressed arrays unfold to more than {MOST_UNFOLDED} times the size of the file")
-        if not stream.eof:
-            raise InputError("one of its compressed arrays ends early")
-        return result
-
-    _vtu.zlib = SimpleNamespace(decompress=lambda data: unfolded(zlib.decompressobj, data), compress=zlib.compress)
-    _vtu.lzma = SimpleNamespace(decompress=lambda data: unfolded(lzma.LZMADecompressor, data), compress=lzma.compress)
+def _check_unfolded(root: Any, path: Path) -> None:
+    """Unfold the compressed arrays of a VTU file once, up to so much and no more: they could fill the memory."""
+    compressor = root.get("compressor")
+    if compressor not in ("vtkZLibDataCompressor", "vtkLZMADataCompressor"):
+        return
+    make: Any = zlib.decompressobj if compressor == "vtkZLibDataCompressor" else lzma.LZMADecompressor
+    most, total = max(MOST_UNFOLDED * path.stat().st_size, LEAST_UNFOLDED), 0
     try:
-        yield
-    finally:
-        # Not what was there before: that may be another thread's.
-        _vtu.zlib, _vtu.lzma = zlib, lzma
+        for block in _blocks(root, path):
+            total += len(make().decompress(block, most + 1 - total))
+            if total > most:
+                break
+    except (ValueError, TypeError, AttributeError, LookupError, EOFError, zlib.error, lzma.LZMAError):
+        # What is damaged here is damaged for meshio, which has more to say.
+        pass
+    if total > most:
+        raise InputError(f"its compressed arrays unfold to more than {MOST_UNFOLDED} times the size of the file")
+
+
+def _blocks(root: Any, path: Path) -> Iterator[bytes]:
+    """The compressed blocks of all arrays, as meshio finds them.
+
+    An array is the number of blocks, two sizes, the size of each block, and the blocks; inside of XML the numbers and
+    the blocks are two texts in base 64.
+    """
+    order = ">" if root.get("byte_order") == "BigEndian" else "<"
+    number = np.dtype(order + ("u8" if root.get("header_type") == "UInt64" else "u4"))
+    appended = root.find("AppendedData")
+    raw = appended is not None and appended.get("encoding") == "raw"
+    if raw:
+        content = path.read_bytes()
+        tail = content[re.search(rb"<AppendedData[^>]*>", content).end() :].split(b"_", 1)[1]  # type: ignore[union-attr]
+    else:
+        tail = b"" if appended is None else appended.text.strip()[1:].encode()
+    for array in root.iter("DataArray"):
+        if (kind := array.get("format")) not in ("binary", "appended"):
+            continue
+        inside = kind == "binary"
+        data = array.text.strip().encode() if inside else tail[int(array.get("offset")) :]
+        encoded = inside or not raw
+        count = int(np.frombuffer(_decoded(data, number.itemsize, encoded), number)[0])
+        width = (3 + count) * number.itemsize
+        sizes = np.frombuffer(_decoded(data, width, encoded), number)[3:].astype(np.int64)
+        rest = _decoded(data[-(-width // 3) * 4 if encoded else width :], int(sizes.sum()), encoded)
+        for start, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True):
+            yield rest[start : start + size]
+
+
+def _decoded(data: bytes, size: int, encoded: bool) -> bytes:
+    """The first bytes of the data."""
+    return base64.b64decode(data[: -(-size // 3) * 4])[:size] if encoded else data[:size]

@@ -15,7 +15,7 @@ from skfem import Basis
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .assembly import stiffness_matrix
-from .checks import Array, binary_scale, freeze_sparse, frozen, number, real_vector
+from .checks import Array, binary_scale, freeze_sparse, frozen, number, real_array, real_vector
 from .lagrange import check_quadrature, degree, mass_matrix
 
 INNER = ("l2", "euclidean")
@@ -24,10 +24,11 @@ BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
 
 @dataclass(frozen=True)
 class Ball:
-    """The constraint ``‖q‖_norm <= radius``."""
+    """The constraint ``‖q‖_norm <= radius``; with the norm ``"matrix"``, ``q' matrix q <= radius²``."""
 
     radius: float
     norm: str
+    matrix: Any = None
 
 
 class ParameterSpace:
@@ -47,8 +48,8 @@ class ParameterSpace:
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
         check_quadrature(basis)
-        if inner not in INNER:
-            raise InputError(f"inner is {inner!r}; expected one of {', '.join(INNER)}")
+        if not isinstance(inner, str) or inner not in INNER:
+            raise InputError(f"inner is {_shown(inner)}; expected one of {', '.join(INNER)}")
         if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:
             raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
         self.basis = basis
@@ -131,17 +132,30 @@ class ParameterSpace:
         q = q / scale
         return scale * float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
-    def within_ball(self, radius: float, *, norm: str = "h1") -> ParameterSpace:
-        """The same space intersected with ``‖q‖_norm <= radius``, as a new object."""
-        if norm not in BALL_NORMS:
-            raise InputError(f"norm is {norm!r}; expected one of {', '.join(BALL_NORMS)}")
+    def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
+        """The same space intersected with ``‖q‖_norm <= radius``, as a new object.
+
+        Parameters
+        ----------
+        radius
+            Of the ball, about zero.
+        norm
+            ``"l2"``, ``"h1"``, ``"h1-seminorm"``, ``"h2"`` (see `form`), or a sparse symmetric positive definite matrix
+            P of the size of the dof vector: ``‖q‖² = q' P q``, such as the precision matrix of a Gaussian.
+        """
+        size = number(radius, "radius", above=0.0)
+        result = copy.copy(self)
+        if issparse(norm):
+            result.ball = Ball(size, "matrix", _checked_norm(norm, self.basis.N))
+            return result
+        if not isinstance(norm, str) or norm not in BALL_NORMS:
+            raise InputError(f"norm is {_shown(norm)}; expected one of {', '.join(BALL_NORMS)}, or a sparse matrix")
         if norm != "l2" and degree(self.basis) == 0:
             raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
         if norm == "h2":
             # Refused here where the elements have no lumped mass.
             mass_matrix(self.basis, lumped=True)
-        result = copy.copy(self)
-        result.ball = Ball(number(radius, "radius", above=0.0), norm)
+        result.ball = Ball(size, norm)
         return result
 
     @cached_property
@@ -152,8 +166,11 @@ class ParameterSpace:
         """Sparse matrix of a squared norm on the dofs.
 
         ``"l2"``, ``"h1"``, ``"h1-seminorm"``, or ``"h2"``: ``‖q - Laplace q‖``, the discrete Laplacian with natural
-        conditions and lumped mass.
+        conditions and lumped mass; ``"matrix"``: the one of the ball.
         """
+        if norm == "matrix":
+            assert self.ball is not None
+            return self.ball.matrix
         if norm == "l2":
             return mass_matrix(self.basis)
         root = self.root_of_form(norm)
@@ -172,14 +189,37 @@ class ParameterSpace:
     def nearest(self, field: Any) -> Array:
         """A field of the class near `field`: its projection, shrunk into the ball where there is one."""
         inside = self.field(self.project(field)[0])
+        return inside * self.shrinkage(inside)
+
+    def shrinkage(self, field: Array) -> float:
+        """The largest factor of at most 1 that brings `field` into the ball; 1 without a ball."""
         if self.ball is None:
-            return inside
-        size = float(np.sqrt(max(inside @ (self.form(self.ball.norm) @ inside), 0.0)))
-        return inside * min(1.0, self.ball.radius / size) if size > 0.0 else inside
+            return 1.0
+        size = float(np.sqrt(max(field @ (self.form(self.ball.norm) @ field), 0.0)))
+        return min(1.0, self.ball.radius / size) if size > 0.0 else 1.0
 
     def distance(self, field: Any) -> float:
         """An upper bound of the distance in Q from `field` to the class (the ball included)."""
         return self.norm(field - self.nearest(field))
+
+
+def _shown(option: Any) -> str:
+    return repr(option) if isinstance(option, str) else f"a {type(option).__name__}"
+
+
+def _checked_norm(matrix: Any, size: int) -> Any:
+    """The matrix of a squared norm on the dofs, symmetric and positive definite."""
+    if matrix.shape != (size, size):
+        raise InputError(f"the matrix of the norm has shape {matrix.shape}; expected ({size}, {size}), a row per dof")
+    real_array(matrix.tocsr().data, "the matrix of the norm")
+    result = freeze_sparse((matrix + matrix.T) / 2.0)
+    if abs(matrix - result).max() > 1e-12 * abs(result).max():
+        raise InputError("the matrix of the norm is not symmetric")
+    try:
+        Factorization(result, definite=True, name="matrix of the norm")
+    except SolveError as error:
+        raise InputError(f"the norm is not one: {error}; expected a symmetric positive definite matrix") from None
+    return result
 
 
 def check_space(parameters: Any) -> ParameterSpace:

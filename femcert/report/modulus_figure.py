@@ -12,21 +12,20 @@ from ..problem.checks import Array, number
 from ..stability import Stability
 from ..stability.modulus import Modulus
 from . import style
-from .files import write_atomically
 
 # Noise levels on which the curves of a modulus are drawn, and how far they go beyond the range of its envelope.
 _POINTS, _BEYOND = 61, 10.0
 
 
 def plot_modulus(stability: Stability | Modulus, path: str | Path, *, levels: Any = None) -> Path:
-    """Draw the modulus of continuity from above and from below, and its envelope ``C eps^p``, as a PNG.
+    """Draw the modulus of continuity from above and from below, and its envelope ``C eps^p``.
 
     Parameters
     ----------
     stability
         The result of `stability` for a class with a ball and more coordinates than observations, or its `moduli`.
     path
-        Where to write the picture.
+        Where to write the picture: a name that ends in .png, .pdf or .svg.
     levels
         The range ``(low, high)`` of noise levels to draw. Default: the range of the envelope and a decade on both sides
         of it. For a `Modulus`, which has no range of its own, it must be given; the envelope is then on all of it.
@@ -36,10 +35,7 @@ def plot_modulus(stability: Stability | Modulus, path: str | Path, *, levels: An
     UncertifiedError
         There is no modulus: the stability was loaded from a file, or needs no ball.
     """
-    figure = modulus_figure(stability, levels)
-    target = Path(path)
-    write_atomically(target, lambda draft: style.save(figure, draft))
-    return target
+    return style.write_figure(path, lambda: modulus_figure(stability, levels))
 
 
 def modulus_figure(stability: Any, levels: Any = None) -> Any:

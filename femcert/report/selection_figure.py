@@ -15,7 +15,6 @@ from ..problem.checks import Array
 from ..selection import Selection
 from . import style
 from .fields import draw_image, draw_line
-from .files import write_atomically
 
 PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "admissibility", "other")
 _COLOURS = (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.RED, style.GREY)
@@ -31,30 +30,28 @@ def plot_selection(
     baseline: Candidate | None = None,
     learned: Candidate | None = None,
 ) -> Path:
-    """Draw the parameter fields of a selection and its two radii, part by part, as a PNG.
+    """Draw the parameter fields of a selection and its two radii, part by part.
 
     Parameters
     ----------
     selection, problem
         What was decided, and where.
     path
-        Where to write the picture.
+        Where to write the picture: a name that ends in .png, .pdf or .svg.
     truth
         The true parameter (dof vector), where it is known.
     baseline, learned
         The two candidates; a selection itself holds only the one it selected.
     """
-    fields = _fields(selection, problem, truth, baseline, learned)
-    dimension = problem.parameters.basis.mesh.dim()
-    if dimension == 1:
-        figure = _with_lines(problem, fields, selection)
-    elif dimension == 2:
-        figure = _with_images(problem, fields, selection)
-    else:
-        raise InputError(f"plot_selection draws 1D and 2D fields; this mesh has dimension {dimension}")
-    target = Path(path)
-    write_atomically(target, lambda draft: style.save(figure, draft))
-    return target
+
+    def draw() -> Any:
+        fields = _fields(selection, problem, truth, baseline, learned)
+        dimension = problem.parameters.basis.mesh.dim()
+        if dimension not in (1, 2):
+            raise InputError(f"plot_selection draws 1D and 2D fields; this mesh has dimension {dimension}")
+        return (_with_lines if dimension == 1 else _with_images)(problem, fields, selection)
+
+    return style.write_figure(path, draw)
 
 
 def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, float]:

@@ -13,7 +13,6 @@ from ..stability import Stability
 from ..stability.directions import Directions
 from . import style
 from .fields import draw_image, draw_line
-from .files import write_atomically
 
 # Blue for negative, red for positive values of a direction, white for none.
 SIGNED_MAP = "RdBu_r"
@@ -26,14 +25,14 @@ DIRECTION_LOOKS: tuple[dict[str, Any], ...] = (
 
 
 def plot_stability(stability: Stability, path: str | Path, *, noise_level: float | None = None) -> Path:
-    """Draw what the sensors see: singular values, the two weakest directions, and the map of resolution, as a PNG.
+    """Draw what the sensors see: singular values, the two weakest directions, and the map of resolution.
 
     Parameters
     ----------
     stability
         The result of `stability`, with its directions.
     path
-        Where to write the picture.
+        Where to write the picture: a name that ends in .png, .pdf or .svg.
     noise_level
         Norm of the noise in the data. Directions with a singular value at or below it are the near-null space. The map
         of resolution is for data known to this level; without it, to the geometric mean of sigma_max and sigma_min.
@@ -44,10 +43,7 @@ def plot_stability(stability: Stability, path: str | Path, *, noise_level: float
         There are no directions: the stability was loaded from a file, comes from the sparse route, or is conditional on
         a ball (then see `plot_modulus`).
     """
-    figure = stability_figure(stability, noise_level)
-    target = Path(path)
-    write_atomically(target, lambda draft: style.save(figure, draft))
-    return target
+    return style.write_figure(path, lambda: stability_figure(stability, noise_level))
 
 
 def stability_figure(stability: Any, noise_level: float | None = None) -> Any:

@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import InputError
 from ..study import Study
 from . import style
-from .files import write_atomically
 
 LOOKS: dict[str, dict[str, Any]] = {
     "upper": {"color": style.BLUE, "linewidth": 2.0, "marker": "o", "markersize": 5},
@@ -25,19 +24,13 @@ _MOST_PANELS = 6
 
 
 def plot_study(study: Study, path: str | Path) -> Path:
-    """Draw bounds, truth, effectivity and radii of a study over its dofs, with fitted slopes, as a PNG."""
-    figure = study_figure(check_study(study))
-    target = Path(path)
-    write_atomically(target, lambda draft: style.save(figure, draft))
-    return target
+    """Draw bounds, truth, effectivity and radii of a study over its dofs, with fitted slopes, as PNG, PDF or SVG."""
+    return style.write_figure(path, lambda: study_figure(check_study(study)))
 
 
 def plot_meshes(study: Study, path: str | Path) -> Path:
-    """Draw the meshes of a study (six at most) with the share of each element in the upper bound, as a PNG."""
-    figure = meshes_figure(check_study(study))
-    target = Path(path)
-    write_atomically(target, lambda draft: style.save(figure, draft))
-    return target
+    """Draw the meshes of a study (six at most) and the share of each element in the upper bound: PNG, PDF or SVG."""
+    return style.write_figure(path, lambda: meshes_figure(check_study(study)))
 
 
 def check_study(study: Any) -> Study:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from ..errors import InputError
+from .files import write_atomically
 
 # Okabe and Ito's colours, told apart with any colour vision.
 BLACK, BLUE, GREEN, RED, PINK, ORANGE, SKY = (
@@ -24,6 +28,12 @@ IMAGE_MAP = "cividis"
 # From light to dark, so that the edges of elements show where there is little to show.
 MESH_MAP = "YlOrRd"
 DPI = 150
+# Formats of figures, with what is noted in the file: nothing that changes from run to run.
+KINDS: dict[str, dict[str, Any]] = {
+    "png": {"Software": "femcert"},
+    "pdf": {"Creator": "femcert", "CreationDate": None},
+    "svg": {"Creator": "femcert", "Date": None},
+}
 
 # Roles: one colour for one thing in every figure.
 TRUTH: dict[str, Any] = {"color": BLACK, "linestyle": (0, (5, 2)), "linewidth": 2.2}
@@ -109,6 +119,24 @@ def displayed(name: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 9]}...{text[-6:]}"
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write a PNG."""
-    figure.savefig(path, format="png", dpi=DPI, metadata={"Software": "femcert"})
+def save(figure: Any, path: Path, kind: str = "png") -> None:
+    """Write a PNG, or a file of one of the other `KINDS`."""
+    figure.savefig(path, format=kind, dpi=DPI, metadata=KINDS[kind])
+
+
+def write_figure(path: Any, draw: Callable[[], Any]) -> Path:
+    """Draw a figure and write it as what the ending of `path` says; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        The ending is none of `KINDS`; nothing is drawn then.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".") if isinstance(path, (str, Path)) else ""
+    if kind not in KINDS:
+        *most, last = (f".{kind}" for kind in KINDS)
+        raise InputError(f"path is {str(path)!r}; expected a file name that ends in {', '.join(most)} or {last}")
+    target = Path(path)
+    figure = draw()
+    write_atomically(target, lambda draft: save(figure, draft, kind))
+    return target

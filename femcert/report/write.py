@@ -31,6 +31,8 @@ def write_report(
     result
         A selection of `no_harm` remembers its problem and candidates. One that was loaded from a file does not: its
         page has no maps, or, with `problem`, those of what was selected.
+    path
+        Where to write the page: a name that ends in .html.
     problem
         Where the fields of a loaded selection live.
     timings
@@ -38,6 +40,8 @@ def write_report(
     origin
         Where a selection comes from, such as its files: shown before all else that the page knows of it.
     """
+    if not isinstance(path, (str, Path)) or Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"path is {str(path)!r}; expected a file name that ends in .html")
     if isinstance(result, Study):
         if any(option is not None for option in (problem, timings, origin)):
             raise InputError("problem, timings and origin are for selections; a study has its own")

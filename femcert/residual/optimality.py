@@ -20,6 +20,9 @@ from ..problem.nonlinear import NonlinearProblem
 from .norms import StateNorm, state_norm
 from .projected import coordinate_limits, projected_norm
 
+# Relative distance from the sphere of a ball below which a parameter is on it.
+ON_SPHERE = 1e-9
+
 
 def reduced_gradient(problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0) -> Array:
     """``F' (F c + y0 - y) + weight G c`` (or J' instead of F'), the derivative of the objective in the coordinates.
@@ -36,7 +39,9 @@ def reduced_gradient_norm(
 ) -> float:
     """Dual norm ``(g' G^-1 g)^(1/2)`` of the reduced gradient at a parameter's projection on the class.
 
-    With an orthonormal basis this is the paper's r_opt, the Euclidean gradient norm of the ridge objective.
+    With an orthonormal basis this is the paper's r_opt, the Euclidean gradient norm of the ridge objective. On the
+    sphere of a class with a ball ``‖q‖_L <= rho`` it is the least norm of ``g + mu L c`` over ``mu >= 0``, the distance
+    of -g from the normal cone of the ball: zero exactly where the first-order conditions hold.
 
     Parameters
     ----------
@@ -47,7 +52,7 @@ def reduced_gradient_norm(
         near.
     """
     number(weight, "weight", least=0.0)
-    c, _ = problem.parameters.project(problem.check_parameter(parameter))
+    c = _coordinates(problem, problem.check_parameter(parameter))
     g = reduced_gradient(problem, problem.check_data(data), c, weight=weight)
     return _gradient_norm(problem, data, c, g, weight, bounds)
 
@@ -65,6 +70,12 @@ def curvature(problem: Problem, data: Data, coefficients: Array, *, weight: floa
 
 
 def _gradient_norm(problem: Problem, data: Data, c: Array, g: Array, weight: float, bounds: Any) -> float:
+    normal = _ball_normal(problem, c)
+    if normal is not None and bounds is not None:
+        raise InputError("bounds are given, and the parameter is on the sphere of its class; expected one of the two")
+    if normal is not None:
+        dual = problem.parameters.solve_gram(normal)
+        g = g + max(-float(g @ dual) / float(normal @ dual), 0.0) * normal
     if bounds is None:
         return float(np.sqrt(max(float(g @ problem.parameters.solve_gram(g)), 0.0)))
     limits = coordinate_limits(bounds, problem.parameters.dimension)
@@ -72,6 +83,25 @@ def _gradient_norm(problem: Problem, data: Data, c: Array, g: Array, weight: flo
     return projected_norm(
         problem.parameters, c, g, limits, curvature=curvature(problem, data, c, weight=weight) or 1.0
     )
+
+
+def _coordinates(problem: Problem, parameter: Array) -> Array:
+    """Of the projection of a parameter on the class, the ball included."""
+    space = problem.parameters
+    c, _ = space.project(parameter)
+    return c * space.shrinkage(space.field(c))
+
+
+def _ball_normal(problem: Problem, c: Array) -> Array | None:
+    """``L c``, the normal of the ball at a point of its sphere; None inside, and without a ball."""
+    space = problem.parameters
+    if space.ball is None:
+        return None
+    q = space.field(c)
+    pull = space.form(space.ball.norm) @ q
+    if not np.sqrt(max(float(q @ pull), 0.0)) >= (1.0 - ON_SPHERE) * space.ball.radius:
+        return None
+    return np.asarray(space.matrix.T @ pull)
 
 
 def _differentiable(problem: Any) -> LinearProblem | NonlinearProblem:
@@ -131,7 +161,8 @@ def kkt_residual(
     adjoint
         Dof values of z, zero at the prescribed dofs. None: one solve makes the derivative in u vanish.
     bounds
-        ``(low, high)`` for the coordinates; the derivative in c is then measured as in `reduced_gradient_norm`.
+        ``(low, high)`` for the coordinates; the derivative in c is then measured as in `reduced_gradient_norm`, and so
+        it is on the sphere of a class with a ball.
     norm
         Of the states, ``"energy"`` or ``"h1"``.
 
@@ -155,7 +186,7 @@ def kkt_residual(
     number(weight, "weight", least=0.0)
     check_candidate(problem, candidate)
     problem.check_data(data)
-    c, _ = problem.parameters.project(candidate.parameter)
+    c = _coordinates(problem, candidate.parameter)
     return _kkt(problem, data, np.asarray(candidate.state, dtype=float), c, weight, adjoint, bounds, norm)
 
 

@@ -13,11 +13,15 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.checks import Array, count, number, real_vector
 from ..problem.data import Data
+from ..problem.linear import dense
 from ..problem.nonlinear import NonlinearProblem
 from ..residual.optimality import curvature, reduced_gradient
-from ..residual.projected import check_bounds, coordinate_limits, projected_norm
+from ..residual.projected import Limits, check_bounds, coordinate_limits, projected_norm
+from .ball import Inverse, ball_form, on_sphere, semidefinite_root
 
 MOST_COORDINATES = 2000
+# How close to the sphere of a ball is on it: a minimizer is not known better than its tolerance.
+CLOSE = 1e-8
 # Of the largest gradient that a misfit of this size could have: above it a point is no minimum.
 NOT_STATIONARY = 1e-4
 
@@ -27,7 +31,8 @@ class GaussNewton:
     """``min ½ ‖H u(q) - y‖_Y² + ½ weight ‖q - q0‖_Q²`` over the admissible class, from ``start``.
 
     A callable ``(problem, data) -> Candidate``. Levenberg-Marquardt (trust region) steps with the Jacobian by adjoint
-    or forward solves; default tolerances are the paper's.
+    or forward solves; default tolerances are the paper's. Where the class has a ball ``‖q‖_L <= rho``, the minimum is
+    taken on that ball: ``½ mu ‖q‖_L²`` is added with the multiplier mu that brings an outer minimizer to the sphere.
 
     Parameters
     ----------
@@ -70,37 +75,36 @@ class GaussNewton:
         if k > MOST_COORDINATES:
             raise InputError(f"the class has {k} coordinates; GaussNewton takes at most {MOST_COORDINATES}")
         problem.check_data(data)
-        root = np.sqrt(self.weight) * problem.parameters.root
-        centre = np.zeros(k) if self.reference is None else real_vector(self.reference, k, "reference")
-        field = problem.parameters.field
-
-        def misfit(c: Array) -> Array:
-            predicted = problem.observe(problem.linearize(field(c)).state)
-            return np.concatenate([data.whiten(predicted - data.values), root @ (c - centre)])
-
-        def tried(c: Array) -> Array:
-            # A trial step into impossible parameters (a negative conductivity) is one to shorten, not the end.
-            try:
-                return misfit(c)
-            except (InputError, SolveError):
-                return np.full(data.values.size + k, np.inf)
-
-        def jacobian(c: Array) -> Array:
-            return np.vstack([data.whiten(problem.jacobian(field(c))), root])
-
-        low, high = coordinate_limits(self.bounds, k)
-        start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), low, high)
+        space, limits = problem.parameters, coordinate_limits(self.bounds, k)
+        start = np.clip(np.zeros(k) if self.start is None else real_vector(self.start, k, "start"), *limits)
+        objective = _Objective(problem, data, self.weight, self.reference, limits)
         try:
-            scale = float(np.linalg.norm(misfit(start))) or 1.0
+            scale = float(np.linalg.norm(objective.misfit(start, 0.0))) or 1.0
         except InputError as error:
             raise InputError(f"the start {start.tolist()} is not possible, give start=...: {error}") from None
+
+        def solves(mu: float) -> tuple[Array, Inverse]:
+            nonlocal start
+            # The next multiplier goes on from here.
+            start = self._minimizer(objective, start, mu, scale)
+            return start, objective.inverse(start, mu)
+
+        radius = np.inf if space.ball is None else space.ball.radius
+        c, mu = on_sphere(solves, objective.form, radius, close=CLOSE)
+        g = objective.gradient(c, mu)
+        bend = curvature(problem, data, c, weight=self.weight)
+        optimality = projected_norm(space, c, g, limits, curvature=bend)
+        self._check_stationary(float(np.sqrt(bend)), float(np.linalg.norm(objective.misfit(c, 0.0))), scale, optimality)
+        return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
+
+    def _minimizer(self, objective: _Objective, start: Array, mu: float, scale: float) -> Array:
         t = self.tolerance
         # Divided by its first size, so that the tolerances mean the same in any units.
         result = least_squares(
-            lambda c: tried(c) / scale,
+            lambda c: objective.tried(c, mu) / scale,
             start,
-            jac=lambda c: jacobian(c) / scale,
-            bounds=(low, high),
+            jac=lambda c: objective.jacobian(c, mu) / scale,
+            bounds=objective.limits,
             x_scale="jac",
             xtol=t,
             ftol=t,
@@ -111,12 +115,7 @@ class GaussNewton:
             raise SolveError(
                 f"Gauss-Newton did not converge in {self.evaluations} evaluations (gradient {result.optimality:.2g})"
             )
-        c = np.asarray(result.x)
-        g = reduced_gradient(problem, data, c) + root.T @ (root @ (c - centre))
-        bend = curvature(problem, data, c, weight=self.weight)
-        optimality = projected_norm(problem.parameters, c, g, (low, high), curvature=bend)
-        self._check_stationary(float(np.sqrt(bend)), float(np.linalg.norm(misfit(c))), scale, optimality)
-        return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
+        return np.asarray(result.x)
 
     def _check_stationary(self, steepness: float, size: float, scale: float, optimality: float) -> None:
         """Refuse a point where the steps became short although the gradient is not small."""
@@ -127,3 +126,56 @@ class GaussNewton:
                 f"Gauss-Newton stopped where the gradient is not zero ({optimality:.2g} of at most {most:.2g}); "
                 "try another start, bounds, or a larger weight"
             )
+
+
+class _Objective:
+    """``½ ‖H u - y‖_Y² + ½ weight ‖q - q0‖_Q² + ½ mu ‖q‖_L²``, as rows whose squares are summed.
+
+    Attributes
+    ----------
+    form, limits
+        L of the ball of the class, zero without one; and the bounds of the coordinates.
+    """
+
+    def __init__(self, problem: NonlinearProblem, data: Data, weight: float, reference: Any, limits: Limits) -> None:
+        self._problem, self._data, self.limits = problem, data, limits
+        space, k = problem.parameters, problem.parameters.dimension
+        self._centre = np.zeros(k) if reference is None else real_vector(reference, k, "reference")
+        self._root = np.sqrt(weight) * space.root
+        self.form = np.zeros((k, k)) if space.ball is None else dense(ball_form(space))
+        self._ball = np.zeros((0, k)) if space.ball is None else semidefinite_root(self.form)
+
+    def misfit(self, c: Array, mu: float) -> Array:
+        """The rows."""
+        problem, data = self._problem, self._data
+        predicted = problem.observe(problem.linearize(problem.parameters.field(c)).state)
+        penalty = self._root @ (c - self._centre)
+        return np.concatenate([data.whiten(predicted - data.values), penalty, np.sqrt(mu) * (self._ball @ c)])
+
+    def tried(self, c: Array, mu: float) -> Array:
+        """The rows; infinite at an impossible parameter (a negative conductivity), where a step is to be shortened."""
+        try:
+            return self.misfit(c, mu)
+        except (InputError, SolveError):
+            return np.full(self._data.values.size + len(self._root) + len(self._ball), np.inf)
+
+    def jacobian(self, c: Array, mu: float) -> Array:
+        """Their derivative."""
+        J = self._data.whiten(self._problem.jacobian(self._problem.parameters.field(c)))
+        return np.vstack([J, self._root, np.sqrt(mu) * self._ball])
+
+    def gradient(self, c: Array, mu: float) -> Array:
+        """Of the objective."""
+        penalty = self._root.T @ (self._root @ (c - self._centre)) + mu * (self.form @ c)
+        return reduced_gradient(self._problem, self._data, c) + penalty
+
+    def inverse(self, c: Array, mu: float) -> Inverse:
+        """Of the Gauss-Newton matrix on the coordinates that are at no bound, zero on the others."""
+        free = (self.limits[0] < c) & (c < self.limits[1])
+
+        def apply(right: Array) -> Array:
+            J, result = self.jacobian(c, mu)[:, free], np.zeros(len(c))
+            result[free] = np.linalg.solve(J.T @ J, right[free])
+            return result
+
+        return apply

@@ -83,7 +83,7 @@ def no_harm(
     >>> selection.accepted
     False
     >>> print(selection.reason)
-    the learned radius 1.011 exceeds the baseline's 0.03029
+    the learned radius 1.086 exceeds the baseline's 0.105
     """
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     rule, refusal = _fixed(problem, data, rule)

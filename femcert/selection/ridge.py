@@ -11,6 +11,9 @@ from scipy.linalg import eigh, solve_triangular, svd
 from ..problem.checks import Array
 from ..problem.space import ParameterSpace
 
+# Up to this many coordinates, or as many as there are data, columns are decomposed.
+MOST_COLUMNS = 500
+
 
 @dataclass(frozen=True)
 class Ridge:

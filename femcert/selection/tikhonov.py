@@ -16,7 +16,8 @@ from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem
 from ..residual import reduced_gradient_norm
-from .ridge import Ridge, ridge_of_columns, ridge_of_rows
+from .ball import Inverse, ball_form, on_sphere, ridge_in_ball, whitened
+from .ridge import MOST_COLUMNS, Ridge, ridge_of_columns, ridge_of_rows
 from .weights import CHOICES, choose_weight
 
 # Up to this many data or coordinates, whichever are fewer, a dense decomposition is quick.
@@ -29,6 +30,9 @@ MOST_DENSE_ENTRIES = 200_000_000
 class Tikhonov:
     """``min ‖H u(q) - y‖_Y² + weight ‖q‖_Q²`` over the admissible class. A callable ``(problem, data) -> Candidate``.
 
+    Where the class has a ball ``‖q‖_L <= rho``, the minimum is taken on that ball. If the minimizer without it lies
+    outside, ``mu ‖q‖_L²`` is added with the multiplier mu that brings it to the sphere.
+
     Few coordinates: a dense SVD of the forward matrix. A full finite-element space: its ``m x m`` dual with the sparse
     Gram matrix factorized, or, for very many sensors, the sparse optimality system. A dense N x N matrix is never made
     for more than 1,500 dofs.
@@ -38,7 +42,7 @@ class Tikhonov:
     weight
         The regularization weight (the paper's lambda) > 0, or None to choose it.
     choose
-        ``"discrepancy"``, ``"gcv"`` or ``"lcurve"``, where no weight is given.
+        ``"discrepancy"``, ``"gcv"`` or ``"lcurve"``, where no weight is given. It is chosen without regard to the ball.
 
     Examples
     --------
@@ -46,7 +50,7 @@ class Tikhonov:
 
     >>> candidate = Tikhonov(choose="discrepancy")(problem, data)
     >>> problem.parameters.project(candidate.parameter)[0].round(1).tolist()
-    [1.0, 0.5]
+    [1.0, 0.4]
     >>> bool(np.isclose(data.norm(problem.observe(candidate.state) - data.values), data.noise_level))
     True
     """
@@ -75,7 +79,7 @@ class Tikhonov:
         if weight is None:
             assert self.choose is not None
             weight = choose_weight(ridge, self.choose, noise_level=data.noise_level, observations=m)
-        return candidate_from(problem, data, ridge.coefficients(weight), weight)
+        return candidate_from(problem, data, ridge_in_ball(ridge, problem, data, weight), weight)
 
     def _given(self) -> float:
         if self.weight is None:
@@ -91,10 +95,8 @@ def candidate_from(problem: Problem, data: Data, coefficients: Array, weight: fl
 
 
 def _ridge(problem: LinearProblem, data: Data) -> Ridge:
-    F = data.whiten(problem.forward_matrix())
-    y = data.whiten(data.values - problem.offset)
-    few = problem.parameters.dimension <= max(problem.observation_count, 500)
-    return (ridge_of_columns if few else ridge_of_rows)(F, y, problem.parameters)
+    few = problem.parameters.dimension <= max(problem.observation_count, MOST_COLUMNS)
+    return (ridge_of_columns if few else ridge_of_rows)(*whitened(problem, data), problem.parameters)
 
 
 def _is_local(problem: LinearProblem) -> bool:
@@ -105,7 +107,8 @@ def _is_local(problem: LinearProblem) -> bool:
 def _from_optimality_system(problem: LinearProblem, data: Data, weight: float) -> Candidate:
     """Minimizer from the sparse optimality system in state u, coordinates c and adjoint z.
 
-    ``H' C^-1 H u + A' z = H' C^-1 y``,  ``weight G c - (l B)' z = 0``,  ``A u - l B c = f`` on the free dofs.
+    ``H' C^-1 H u + A' z = H' C^-1 y``,  ``weight G c - (l B)' z = 0``,  ``A u - l B c = f`` on the free dofs, with
+    ``weight G + mu L`` for ``weight G`` where the ball asks for it.
     """
     if isinstance(problem, HeatInitial):
         raise InputError("a heat problem with this many sensors and dofs is not supported; take fewer sensors")
@@ -118,9 +121,19 @@ def _from_optimality_system(problem: LinearProblem, data: Data, weight: float) -
     A = problem.operator[free][:, free]
     lB = csr_matrix(problem.load[free] @ problem.parameters.matrix)
     G = csr_matrix(problem.parameters.gram)
-    system = bmat([[HC @ H[:, free], None, A.T], [None, weight * G, -lB.T], [A, -lB, None]], format="csc")
     known = problem.source - problem.operator @ boundary.values
     shifted = data.values - H @ boundary.values
-    right = np.concatenate([HC @ shifted, np.zeros(G.shape[0]), known[free]])
-    solution = Factorization(system, definite=False, name="optimality system").solve(right)
-    return candidate_from(problem, data, solution[len(free) : len(free) + G.shape[0]], weight)
+    n, k = len(free), G.shape[0]
+    right = np.concatenate([HC @ shifted, np.zeros(k), known[free]])
+    ball = problem.parameters.ball
+    form = csr_matrix((k, k)) if ball is None else csr_matrix(ball_form(problem.parameters))
+
+    def solves(mu: float) -> tuple[Array, Inverse]:
+        penalty = weight * G + mu * form
+        system = bmat([[HC @ H[:, free], None, A.T], [None, penalty, -lB.T], [A, -lB, None]], format="csc")
+        factor = Factorization(system, definite=False, name="optimality system")
+        pad = lambda r: np.concatenate([np.zeros(n), r, np.zeros(n)])  # noqa: E731
+        return factor.solve(right)[n : n + k], lambda r: factor.solve(pad(r))[n : n + k]
+
+    c, _ = on_sphere(solves, form, np.inf if ball is None else ball.radius)
+    return candidate_from(problem, data, c, weight)

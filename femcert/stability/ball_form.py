@@ -105,7 +105,8 @@ def _shift(space: Any, norm: str) -> float:
     """
     mesh = space.basis.mesh
     size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
-    shift = {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
+    # A matrix of the user's is positive definite, and its units are its own.
+    shift = {"l2": 0.0, "matrix": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
     if space.inner == "l2":
         return shift
     B = space.matrix

@@ -37,6 +37,8 @@ def row(name, tally):
 def main(trials, path):
     """All shifts; dominance must reject at least as often as the operator is worse."""
     demo = load_demo()
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     tallies = demo.main(trials)
     print(demo.table(tallies))
     rows = [row(name, tally) for name, tally in tallies.items()]

@@ -58,6 +58,8 @@ def summary(rows):
 def main(seeds, path):
     """All cases and seeds, a line each."""
     demo, rows = load_demo(), []
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     print(*FIELDS, sep=", ")
     for name in demo.CASES:
         for seed in range(seeds):

@@ -21,7 +21,7 @@ def problem_and_data():
     points = np.random.default_rng(0).uniform(0.2, 0.8, (8, 2))
     problem = fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, points, radius=0.1))
     truth = space.field([1.0, 0.5, -0.3])
-    return problem, problem.simulate(truth, noise=0.02, seed=2), truth
+    return problem, problem.simulate(truth, noise=0.02, seed=2, oracle=True), truth
 
 
 def test_the_radius_is_a_bound_for_any_state():

@@ -25,16 +25,18 @@ def run(tmp_path_factory):
 
     def script(name):
         if name not in found:
-            directory = tmp_path_factory.mktemp(name)
+            # One that does not exist yet: the demo makes it.
+            directory = tmp_path_factory.mktemp(name) / "a" / "new directory"
             spec = importlib.util.spec_from_file_location("__main__", DEMOS / f"{name}.py")
             found[name] = importlib.util.module_from_spec(spec)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sys, "argv", [str(DEMOS / f"{name}.py"), str(directory)])
-                patch.chdir(directory)
+                patch.chdir(directory.parents[1])
                 spec.loader.exec_module(found[name])
             pictures = list(directory.iterdir())
             assert [picture.name for picture in pictures] == [f"{name.split('_', 1)[1]}.png"]
             assert pictures[0].stat().st_size > 50_000
+            assert [path.name for path in directory.parents[1].iterdir()] == ["a"]
         return found[name]
 
     return script
@@ -86,7 +88,7 @@ def test_certificate_refines_plate(run):
     for row, certificate in zip(study.rows, certificates, strict=True):
         assert row.upper == pytest.approx(certificate.residuals.pde.value, rel=1e-6)
         assert row.radius_baseline == pytest.approx(certificate.radius.value, rel=1e-6)
-    assert certificates[0].radius.value > 4.0 * certificates[-1].radius.value
+    assert certificates[0].radius.value > 3.8 * certificates[-1].radius.value
     assert study.rows[-1].elements < 1.5 * study.rows[0].elements
     # The weight is what the demo says: no state of the mesh has larger averages for its energy.
     problem = demo.build_problem(study.meshes[0])

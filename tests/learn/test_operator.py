@@ -166,7 +166,7 @@ def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where
     rng, rejected, worse = np.random.default_rng(0), 0, 0
     for seed in range(60):
         truth = problem.parameters.field(gaussian(1, rng)[0])
-        data = problem.simulate(truth, noise=0.1, seed=seed)
+        data = problem.simulate(truth, noise=0.1, seed=seed, oracle=True)
         selection = fc.no_harm(
             problem, data, baseline=fc.Tikhonov(choose="discrepancy"), learned=operator, rule=fc.Dominance()
         )

@@ -18,7 +18,7 @@ def relative_error(problem, candidate, truth):
 
 def case(problem, coefficients, noise=0.0):
     truth = problem.parameters.field(coefficients)
-    return truth, problem.simulate(truth, noise=noise, seed=1)
+    return truth, problem.simulate(truth, noise=noise, seed=1, oracle=True)
 
 
 @pytest.mark.parametrize("parameter", ["class", "network"])

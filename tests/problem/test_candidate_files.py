@@ -2,6 +2,7 @@
 
 import base64
 import io
+import lzma
 import os
 import re
 import struct
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from problem_helpers import ELEMENTS, inside_points, unit_basis, unit_mesh
-from skfem import Basis, ElementTriP1
+from skfem import Basis, ElementTriP1, MeshTri
 from transfer_helpers import full_problem, linear, quadratic
 
 import femcert as fc
@@ -504,17 +505,68 @@ def test_two_fields_of_one_name_are_refused(ending, tmp_path):
     refused(full_problem(basis), path, "it has 'parameter' twice")
 
 
-def test_a_vtu_file_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
+COMPRESSED = {"zlib": lambda data: zlib.compress(data, 9), "lzma": lzma.compress}
+
+
+def compressed_vtu(path, layout, compression, values):
+    """A VTU file of two triangles with a compressed field, its array inside of the XML or appended."""
+    arrays = {
+        "points": np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], dtype="<f8"),
+        "connectivity": np.array([0, 1, 2, 1, 3, 2], dtype="<i8"),
+        "offsets": np.array([3, 6], dtype="<i8"), "types": np.array([5, 5], dtype="<i8"),
+        "parameter": values,
+    }  # fmt: skip
+    texts, appended = {}, b""
+    for name, array in arrays.items():
+        data = COMPRESSED[compression](array.tobytes())
+        parts = struct.pack("<4I", 1, array.nbytes, 0, len(data)), data
+        content = b"".join(parts if layout == "raw" else map(base64.b64encode, parts))
+        kind, more = ("Float64", ' NumberOfComponents="3"' if name == "points" else "")
+        kind = kind if name in ("points", "parameter") else "Int64"
+        head = f'<DataArray type="{kind}" Name="{name}"{more} '
+        place = f'format="appended" offset="{len(appended)}"/>'
+        texts[name] = head + (f'format="binary">{content.decode()}</DataArray>' if layout == "inside" else place)
+        appended += content
+    compressor = {"zlib": "vtkZLibDataCompressor", "lzma": "vtkLZMADataCompressor"}[compression]
+    encoding = "raw" if layout == "raw" else "base64"
+    tail = b"" if layout == "inside" else f'<AppendedData encoding="{encoding}">_'.encode() + appended
+    path.write_bytes(
+        f'<VTKFile type="UnstructuredGrid" version="0.1" byte_order="LittleEndian" compressor="{compressor}">'
+        '<UnstructuredGrid><Piece NumberOfPoints="4" NumberOfCells="2">'
+        f"<PointData>{texts.pop('parameter')}</PointData><Points>{texts.pop('points')}</Points>"
+        f"<Cells>{''.join(texts.values())}</Cells></Piece></UnstructuredGrid>".encode()
+        + tail + (b"\n</AppendedData>" if tail else b"") + b"</VTKFile>\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("compression", COMPRESSED)
+@pytest.mark.parametrize("layout", ["inside", "base64", "raw"])
+def test_a_vtu_file_that_unfolds_without_end_is_refused(layout, compression, tmp_path, monkeypatch):
+    basis, path = Basis(MeshTri().refined(2), ElementTriP1()), tmp_path / "net.vtu"
+    compressed_vtu(path, layout, compression, np.array([0.0, 1.0, 2.0, 3.0]))
+    monkeypatch.setattr("femcert.problem.mesh_files.LEAST_UNFOLDED", 0)
+    found = fc.Candidate.from_file(full_problem(basis), path).parameter
+    assert found == pytest.approx(basis.doflocs[0] + 2.0 * basis.doflocs[1])
+    compressed_vtu(path, layout, compression, np.zeros(10**6))
+    refused(full_problem(basis), path, "unfold to more than 64 times the size of the file")
+
+
+def test_reading_a_file_leaves_meshio_as_it_is(tmp_path):
+    """Other threads read files at the same time: nothing of meshio is replaced, not even for a moment."""
     basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
     file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
-    monkeypatch.setattr("femcert.problem.mesh_files.LEAST_UNFOLDED", 0)
-    fc.Candidate.from_file(full_problem(basis), path)
-    bomb = zlib.compress(bytes(10**7), 9)
-    blocks = base64.b64encode(struct.pack("<4I", 1, 10**7, 0, len(bomb))) + base64.b64encode(bomb)
-    array = re.compile(r'(<DataArray [^>]*Name="parameter"[^>]*>).*?(</DataArray>)', re.DOTALL)
-    path.write_text(array.sub(lambda m: m[1] + blocks.decode() + m[2], path.read_text()))
-    refused(full_problem(basis), path, "unfold to more than 64 times the size of the file")
-    assert meshio.vtu._vtu.zlib is zlib
+    before, seen = dict(vars(meshio.vtu._vtu)), []
+
+    def watch(*_):
+        seen.append({name for name, value in vars(meshio.vtu._vtu).items() if before.get(name) is not value})
+
+    sys.setprofile(watch)
+    try:
+        fc.Candidate.from_file(full_problem(basis), path)
+    finally:
+        sys.setprofile(None)
+    assert len(seen) > 100
+    assert not set().union(*seen)
 
 
 def test_a_grid_without_values_does_not_fill_the_memory(tmp_path):
@@ -545,3 +597,10 @@ def test_an_xdmf_file_with_data_in_a_pipe_is_refused(kind, tmp_path):
     item = re.compile(r'(<DataItem [^>]*Format=")XML("[^>]*>).*?(</DataItem>)', re.DOTALL)
     path.write_text(item.sub(lambda m: m[1] + kind + m[2] + place + m[3], path.read_text()))
     refused(full_problem(basis), path, "its data in '.*pipe': it is a pipe or a device")
+
+
+def test_a_candidate_is_saved_to_a_new_directory(tmp_path):
+    problem, path = full_problem(unit_basis("triangle P1", 4)), tmp_path / "a" / "new" / "answer.npz"
+    ones = np.ones(problem.basis.N)
+    fc.Candidate(problem.solve(ones), ones).save(path)
+    assert np.array_equal(fc.Candidate.from_file(problem, path).parameter, ones)

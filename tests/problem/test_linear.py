@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problem_helpers import fitted_order, inside_points, taylor_order, unit_basis
 from scipy.sparse import csr_matrix, diags, identity
+from scipy.stats import binom, chi2
 from skfem import Basis, BilinearForm, LinearForm, asm, condense
 from skfem import solve as skfem_solve
 from skfem.helpers import dot, grad
@@ -284,14 +285,53 @@ def test_simulate():
     assert np.array_equal(problem.simulate(q).values, exact)
     assert problem.simulate(q).noise_level == 0.0
     noisy = problem.simulate(q, noise=0.1, seed=4)
-    assert noisy.noise_level == pytest.approx(np.linalg.norm(noisy.values - exact), rel=1e-12)
     assert np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=4).values)
     assert not np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=5).values)
-    levels = [problem.simulate(q, noise=0.1, seed=seed).noise_level for seed in range(200)]
+    sizes = [np.linalg.norm(problem.simulate(q, noise=0.1, seed=seed).values - exact) for seed in range(200)]
     # E‖e‖² = (0.1 ‖H u‖)².
-    assert np.sqrt(np.mean(np.square(levels))) == pytest.approx(0.1 * np.linalg.norm(exact), rel=0.15)
+    assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(0.1 * np.linalg.norm(exact), rel=0.15)
     with pytest.raises(fc.InputError, match=r"noise is -0\.1; expected at least 0"):
         problem.simulate(q, noise=-0.1)
+
+
+SIMULATED = {
+    "elliptic": lambda: elliptic("triangle P1"),
+    "coefficient": lambda: fc.EllipticCoefficient(
+        unit_basis("triangle P1", 4), parameters=fc.CosineSpace(unit_basis("triangle P1", 4), 3),
+        sensors=fc.AverageSensors(unit_basis("triangle P1", 4), [[0.3, 0.4], [0.6, 0.5]], radius=0.2), source=1.0,
+    ),
+    "heat": lambda: fc.HeatInitial(
+        unit_basis("line P1", 8), parameters=fc.SineSpace(unit_basis("line P1", 8), 3),
+        sensors=fc.PointSensors(unit_basis("line P1", 8), [0.3, 0.6]), times=[0.01, 0.02], steps=10,
+    ),
+    "tomography": lambda: fc.Tomography(
+        unit_basis("triangle P1", 4), parameters=fc.CosineSpace(unit_basis("triangle P1", 4), 3),
+        angles=[0.0, 45.0, 90.0], bins=4,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SIMULATED)
+def test_the_noise_level_is_what_a_user_can_know(kind):
+    """The same for every draw, and above the noise in 95 % of them; the norm of the draw only for who asks."""
+    problem = SIMULATED[kind]()
+    q = 0.1 + problem.parameters.basis.doflocs[0]
+    exact = problem.simulate(q).values
+    draws = [problem.simulate(q, noise=0.1, seed=seed) for seed in range(400)]
+    sizes = np.array([np.linalg.norm(data.values - exact) for data in draws])
+    (level,) = {data.noise_level for data in draws}
+    deviation = 0.1 * np.linalg.norm(exact) / np.sqrt(exact.size)
+    assert level == pytest.approx(deviation * np.sqrt(chi2.ppf(0.95, exact.size)), rel=1e-12)
+    # The 0.1 % quantiles of Binomial(400, 0.05) on both sides.
+    assert binom.ppf(0.001, 400, 0.05) <= np.count_nonzero(sizes > level) <= binom.ppf(0.999, 400, 0.05)
+    half = problem.simulate(q, noise=0.1, confidence=0.5)
+    assert half.noise_level == pytest.approx(deviation * np.sqrt(chi2.ppf(0.5, exact.size)), rel=1e-12)
+    drawn = problem.simulate(q, noise=0.1, seed=7, oracle=True)
+    assert np.array_equal(drawn.values, draws[7].values)
+    assert drawn.noise_level == pytest.approx(sizes[7], rel=1e-12)
+    for confidence in (0.0, 1.0, 1.5, -0.1, np.nan):
+        with pytest.raises(fc.InputError, match="confidence"):
+            problem.simulate(q, noise=0.1, confidence=confidence)
 
 
 def test_isolated_copies_do_not_reach_the_original():

@@ -265,15 +265,37 @@ def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
     (tmp_path / "empty.msh").write_text("")
     (tmp_path / "text.msh").write_text("hello\nworld\n")
     (tmp_path / "picture.vtu").write_bytes(bytes(range(256)))
-    (tmp_path / "surface.ply").write_text("ply\n")
     check_refused(tmp_path / "nothing.msh", "no such file", capsys)
     check_refused(tmp_path, "directory", capsys)
     check_refused(tmp_path / "notes.foo", "unknown extension '.foo'", capsys)
-    check_refused(tmp_path / "surface.ply", "convert", capsys)
     for name in ("empty.msh", "text.msh", "picture.vtu"):
         check_refused(tmp_path / name, "cannot be read", capsys)
     with pytest.raises(InputError, match="expected a path, got int"):
         load_mesh(3)
+
+
+@pytest.mark.parametrize(("suffix", "options"), [(".off", {}), (".ply", {}), (".ply", {"binary": False})])
+def test_formats_whose_readers_hang_on_damaged_files_are_read(suffix, options, tmp_path, monkeypatch, capsys):
+    mesh = load_mesh(MESHES / "l_shape.msh")
+    whole, cut = tmp_path / f"whole{suffix}", tmp_path / f"cut{suffix}"
+    flat = np.column_stack([mesh.p.T, np.zeros(mesh.nvertices)])
+    meshio.Mesh(flat, {"triangle": mesh.t.T}).write(whole, **options)
+    capsys.readouterr()
+    found = load_mesh(whole)
+    assert capsys.readouterr() == ("", "")
+    assert found.nelements == 2810
+    assert np.array_equal(found.p, mesh.p)
+    assert np.array_equal(np.sort(found.t, axis=0), np.sort(mesh.t, axis=0))
+    # Cut in the head, where the readers wait for a line that never comes, and in the middle.
+    cut.write_bytes(whole.read_bytes()[:20_000])
+    check_refused(cut, "cannot be read", capsys)
+    monkeypatch.setattr("femcert.problem.mesh_files.SECONDS", 1.0)
+    cut.write_bytes(whole.read_bytes()[:4])
+    check_refused(cut, "did not end in 1 seconds", capsys)
+    # Where the other process cannot even begin, the reader here is not tried, for it could hang.
+    monkeypatch.setattr("femcert.problem.mesh_files._TRIAL", "import no_such_package")
+    monkeypatch.setattr("femcert.problem.mesh_files.SECONDS", 20.0)
+    check_refused(cut, "ended with 1; convert it", capsys)
 
 
 @pytest.mark.parametrize("suffix", [".msh", ".vtu", ".vtk", ".mesh", ".meshb"])

@@ -197,3 +197,45 @@ def test_inner_products_are_read_only(kind, inner):
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
+
+
+def test_a_ball_in_the_norm_of_a_matrix():
+    """The matrix of the norm of H1 gives the ball of H1, wherever a ball is used."""
+    basis = unit_basis("triangle P1", 6)
+    full = fc.FullSpace(basis)
+    for kind in (full, fc.CosineSpace(basis, 6), fc.RegionSpace(basis, [np.arange(20), np.arange(20, 40)])):
+        named = kind.within_ball(0.7, norm="l2" if isinstance(kind, fc.RegionSpace) else "h1")
+        P = named.form(named.ball.norm)
+        given = kind.within_ball(0.7, norm=P)
+        assert (given.ball.radius, given.ball.norm, kind.ball) == (0.7, "matrix", None)
+        q = np.random.default_rng(0).standard_normal(kind.basis.N)
+        assert given.distance(q) == pytest.approx(named.distance(q), rel=1e-12)
+        sensors = fc.AverageSensors(basis, [[0.3, 0.3], [0.6, 0.4], [0.4, 0.7]], radius=0.15)
+        problems = [fc.EllipticSource(basis, parameters=space, sensors=sensors) for space in (named, given)]
+        truth = named.nearest(np.ones(kind.basis.N))
+        data = problems[0].simulate(truth, noise=0.01, oracle=True)
+        found = [fc.certify(p, data, fc.Tikhonov(weight=1e-6)(p, data), fc.ExactRadius()) for p in problems]
+        # The multipliers of the modulus close in on it to a thousandth.
+        assert found[0].radius.value == pytest.approx(found[1].radius.value, rel=2e-3)
+        assert [(f.radius.side, f.contains(truth)) for f in found] == [("upper", True)] * 2
+
+
+def test_matrices_that_are_no_norm_are_refused():
+    space = fc.FullSpace(unit_basis("line P1", 9))
+    n = space.basis.N
+    one = csr_matrix(np.eye(n))
+    skew, indefinite, nan = (one.tolil() for _ in range(3))
+    skew[0, 1], indefinite[3, 3], nan[2, 2] = 0.5, -1.0, np.nan
+    wrong = {
+        "has shape": csr_matrix(np.eye(n - 1)), "not symmetric": skew, "positive definite": indefinite, "NaN": nan,
+        "complex": one * 1j, "norm is a ndarray": np.eye(n), "norm is a NoneType": None, "norm is a int": 2,
+        "singular": csr_matrix((n, n)),
+    }  # fmt: skip
+    for inner in (one, np.eye(n), 3):
+        with pytest.raises(fc.InputError, match=r"inner is a .*; expected one of l2, euclidean"):
+            fc.FullSpace(space.basis, inner=inner)
+    for words, norm in wrong.items():
+        with pytest.raises(fc.InputError, match=words):
+            space.within_ball(1.0, norm=norm)
+    for matrix in (one, one.tocsc(), one.tocoo(), one.tolil(), one.todia()):
+        assert space.within_ball(1.0, norm=matrix).shrinkage(np.full(n, 1.0)) == pytest.approx(1.0 / np.sqrt(n))

@@ -92,7 +92,8 @@ class Posed:
         return self.problem.parameters.field(coefficients)
 
     def data(self, coefficients: Any, noise: float = 0.02, seed: int = 1) -> fc.Data:
-        return self.problem.simulate(self.truth(coefficients), noise=noise, seed=seed)
+        # Any seed: the noise is within its level.
+        return self.problem.simulate(self.truth(coefficients), noise=noise, seed=seed, oracle=True)
 
     def candidate(self, coefficients: Any, *, off: float = 0.0, outside: float = 0.0) -> fc.Candidate:
         """State and parameter of the class, a wave off the equation and one outside of the class."""

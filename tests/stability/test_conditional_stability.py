@@ -36,7 +36,7 @@ def test_the_truth_is_inside(name):
     rng = np.random.default_rng(1)
     for seed in range(8):
         truth = in_ball(problem, rng)
-        data = problem.simulate(truth, noise=0.05, seed=seed)
+        data = problem.simulate(truth, noise=0.05, seed=seed, oracle=True)
         outside = 10.0 * truth, fc.Tikhonov(weight=1e-4)(problem, data).parameter
         for i, q in enumerate((in_ball(problem, rng), truth, *outside)):
             certificate = fc.certify(problem, data, fc.Candidate(problem.solve(q), q), fc.ResidualRadius())

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri
 
 from ...errors import InputError
 from ...problem import Data
 from ...problem.checks import Array
+from ...problem.data import gaussian_radius
 from ..keys import at_key
 from .table import read_columns
 
@@ -167,4 +167,4 @@ def _noise_level(section: Mapping[str, Any], covariance: Any, measured: Measurem
         return float(section["noise_level"])
     if covariance is None:
         raise InputError("data.confidence is given without standard deviations; expected these, or data.noise_level")
-    return float(np.sqrt(chdtri(measured.values.size, 1.0 - section["confidence"])))
+    return gaussian_radius(measured.values.size, section["confidence"])

@@ -141,7 +141,9 @@ def scenario(
 def draw(case: Scenario, base_seed: int) -> Outcome:
     """Noise, baseline, candidates and selections for one base seed."""
     problem, setup = case.problem, case.setup
-    data = problem.simulate(case.true_field, noise=setup.noise, seed=noise_seed(base_seed, case.number))
+    # The paper takes the norm of the noise that was drawn as noise level.
+    seed = noise_seed(base_seed, case.number)
+    data = problem.simulate(case.true_field, noise=setup.noise, seed=seed, oracle=True)
     solver = Tikhonov(weight=setup.weight) if problem.linear else GaussNewton(weight=setup.weight)
     baseline = solver(problem, data)
     rule = case.rule
