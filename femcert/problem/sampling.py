@@ -16,6 +16,9 @@ from ..errors import InputError
 from .checks import Array
 from .lagrange import MESHES
 
+# Samples that differ by less than this, relative to the largest on their element, are those of a constant.
+CONSTANT = 8.0 * float(np.finfo(float).eps)
+
 
 class Sampler:
     """A quadrature rule on every element of a mesh of lines, triangles or quadrilaterals.
@@ -192,33 +195,57 @@ def _count(element: Any) -> int:
 
 @dataclass(frozen=True)
 class Fit:
-    """A field as polynomials on the elements: degree, value at the centre, and a bound of the distance from it."""
+    """A field as polynomials on the elements.
+
+    Attributes
+    ----------
+    coefficients
+        On each element, of monomials about the middle of the reference element; the first one is the constant.
+    largest
+        Upper bounds of the absolute values of the monomials.
+    away
+        On each element, the largest distance from the samples.
+    norming
+        On an element, a polynomial of this degree is at most so many times its largest sample.
+    """
 
     degree: int
-    mean: Array
-    spread: Array
+    coefficients: Array
+    largest: Array
+    away: Array
+    norming: float
+
+    @property
+    def mean(self) -> Array:
+        """The values in the middle."""
+        return self.coefficients[:, 0]
+
+    @property
+    def spread(self) -> Array:
+        """On each element a bound of the distance from `mean`."""
+        return np.asarray(np.abs(self.coefficients[:, 1:]) @ self.largest[1:])
+
+    def at(self, sampler: Sampler) -> Array:
+        """Values at the points of a sampler."""
+        return np.asarray(self.coefficients @ _centred_monomials(sampler, self.degree))
 
 
-def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> Fit | None:
-    """The least degree (up to `most`) of polynomials on the reference element that match samples on all elements.
+def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> Fit:
+    """The polynomials of a known degree on the reference element that are nearest to samples, element by element.
 
-    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. None if the
-    samples are of no such polynomial.
+    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. Where the
+    samples of an element are equal to rounding, a constant.
     """
-    size = np.abs(values).max(axis=1, initial=0.0)
-    rounding = 1e-14 * float(size.max(initial=0.0))
-    if values.shape[1] == 1 or np.all(np.ptp(values, axis=1) <= 1e-13 * size + rounding):
-        return Fit(0, values[:, 0], np.zeros(len(values)))
-    for degree in range(1, most + 1):
-        P = _centred_monomials(sampler, degree)
-        if P.shape[0] >= sampler.W.size:
-            return None
-        coefficients = values @ np.linalg.pinv(P)
-        if np.all(np.abs(coefficients @ P - values).max(axis=1) <= 1e-11 * size + rounding):
-            # The first monomial is the constant; the others are at most this large on the reference element.
-            spread = np.abs(coefficients[:, 1:]) @ _largest_monomials(sampler, degree)[1:]
-            return Fit(degree, coefficients[:, 0], spread)
-    return None
+    if values.shape[1] == 1:
+        return Fit(0, values, np.ones(1), np.zeros(len(values)), 1.0)
+    P, largest = _centred_monomials(sampler, degree), _largest_monomials(sampler, degree)
+    inverse = np.linalg.pinv(P)
+    norming = float(np.sum(np.abs(inverse) @ largest))
+    if np.all(np.ptp(values, axis=1) <= CONSTANT * np.abs(values).max(axis=1)):
+        return Fit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1), norming)
+    coefficients = values @ inverse
+    away = np.abs(coefficients @ P - values).max(axis=1)
+    return Fit(degree, coefficients, largest, away, norming)
 
 
 def _centred_monomials(sampler: Sampler, degree: int) -> Array:
