@@ -111,6 +111,12 @@ def dual_norm(
         Most improving steps of the flux; default: as many as pay, about 3 where the mesh is not stretched. Valid with
         any number.
 
+    Notes
+    -----
+    Coefficients, source and natural boundary values that are numbers, values per element, tables of these,
+    finite-element fields or declared as `Polynomial` give bounds. Any other function is known at points only: then both
+    numbers are estimates, and their source names the function.
+
     Raises
     ------
     UncertifiedError
