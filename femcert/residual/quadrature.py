@@ -43,10 +43,10 @@ class Shape:
         For each element a bound of ``|f - mean| / |mean|``, for an exponential of ``|exponent - mean|``.
     least
         For each element a lower bound of the field (0 where none is needed, a sampled minimum where none is known).
-    exponential
-        Whether the field is the exponential of a polynomial.
     missed
         For each element a bound of the distance of the field from the polynomial.
+    exponential
+        Whether the field is the exponential of a polynomial.
     doubt
         Why the degree is not known.
     """
@@ -54,8 +54,8 @@ class Shape:
     degree: int | None
     spread: Array
     least: Array
+    missed: Array
     exponential: bool = False
-    missed: Array | None = None
     doubt: str = ""
 
 
@@ -63,21 +63,21 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
     """Degree, spread and minimum of a field, from what it is; nothing but a sampled minimum of an unknown function."""
     flat = np.zeros(mesh.nelements)
     if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
-        return Shape(field.degree, flat, flat)
+        return Shape(field.degree, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
-        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
+        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0], flat)
     d, most = field.degree, MOST_ORDER[mesh.t.shape[0]]
     if d is None or 2 * d + 2 > most:
         high = f"a function is declared to have the degree {d}; the rules integrate squares up to degree {most}"
-        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), doubt=field.doubt or high)
+        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=field.doubt or high)
     fit, missed = field.fit(mesh), field.missed(mesh)
     size, spread = np.abs(fit.mean), fit.spread
     if isinstance(field, Field) and field.exponential:
         # The exponential of a constant is one too.
-        return Shape(fit.degree, spread, np.exp(fit.mean - spread), fit.degree > 0)
+        return Shape(fit.degree, spread, np.exp(fit.mean - spread), missed, fit.degree > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(spread > 0.0, spread / size, 0.0)
-    return Shape(fit.degree, relative, np.maximum(fit.mean - spread - missed, 0.0), missed=missed)
+    return Shape(fit.degree, relative, np.maximum(fit.mean - spread - missed, 0.0), missed)
 
 
 def _samples(mesh: Any) -> Sampler:
@@ -184,7 +184,7 @@ def choose_rule(
         doubts.append(f"it takes a rule of order {numerator}, and there are rules up to {order}")
     elif not np.all(np.isfinite(left)):
         doubts.append("a coefficient varies too much on an element")
-    if energy and c.missed is not None and np.any((c.missed > 0.0) & (c.least == 0.0)):
+    if energy and np.any((c.missed > 0.0) & (c.least == 0.0)):
         doubts.append("the reaction may vanish where its declared error is positive")
     one = np.ones(1)
     least = (a.least, c.least) if energy else (one, one)
@@ -200,9 +200,8 @@ def choose_rule(
         product = left if a.exponential else _remainder(order, numerator, 1, bent, a)
         signed = float(np.where(np.isfinite(product), product, 0.0).max(initial=0.0))
     missed = None
-    if any(s.missed is not None and s.missed.any() for s in (a, c, f)):
-        nothing = np.zeros(mesh.nelements)
-        missed = tuple(nothing if s.missed is None else s.missed for s in (a, c, f))
+    if a.missed.any() or c.missed.any() or f.missed.any():
+        missed = a.missed, c.missed, f.missed
     doubt = "; ".join(dict.fromkeys(doubts))
     return Rule(order, left, not doubts, a.exponential, signed, *least, doubt, missed)
 

@@ -42,8 +42,8 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     states z and z_h, ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is
     rounding for a Galerkin state), the second one is at most the product of the energy errors. The class is that of the
     finite-element functions that the columns of the space are; of a `SineSpace`, a `CosineSpace` or a `FunctionSpace`
-    of declared polynomials, the functions themselves, with what interpolation leaves out. Point values are bounded on H1 on a line only; there both states
-    are taken on the mesh cut at the sensors.
+    of declared polynomials, the functions themselves, with what interpolation leaves out. Point values are bounded on
+    H1 on a line only; there both states are taken on the mesh cut at the sensors.
 
     Of a `HeatInitial` on a box, with sines, and of `Tomography` the map itself is known (`heat_map`, `ray_map`).
 
@@ -195,12 +195,9 @@ class _Bounds:
         self.factor = state_norm(problem, "energy").factor
         zero = problem.equation(np.zeros(problem.parameters.basis.N))
         self.equation = replace(zero, boundary=_homogeneous(problem.boundary)) if homogeneous else zero
-        for field in (zero.conductivity, zero.reaction):
-            if field.error > 0.0:
-                # It would change the residual on the adjoint states, which is computed.
-                raise UncertifiedError(
-                    f"the {field.name} has a declared error; a continuous guarantee takes polynomials without one"
-                )
+        if zero.conductivity.error > 0.0 or zero.reaction.error > 0.0:
+            # It would change the residual on the adjoint states, which is computed.
+            raise UncertifiedError("a coefficient has a declared error; a continuous guarantee takes none")
         self.densities = problem.sensors.densities()
         self._constants = constant_basis(problem.basis)
         self.least: Any = np.inf

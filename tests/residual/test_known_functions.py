@@ -296,7 +296,7 @@ def test_an_error_as_large_as_the_coefficient_proves_nothing():
 
 
 def test_a_declaration_that_samples_contradict_is_refused():
-    with pytest.raises(fc.InputError, match="conductivity is declared as a polynomial of degree 1 with error 0, but is"):
+    with pytest.raises(fc.InputError, match="conductivity is declared as a polynomial of degree 1 with error 0, but"):
         dual(conductivity=fc.Polynomial(lambda x: 1.0 + x[0] ** 2, 1))
     assert dual(conductivity=fc.Polynomial(lambda x: 1.0 + x[0] ** 2, 1, 0.02))[0].side == "upper"
     # Polynomials on the elements are enough: a kink may lie between them.

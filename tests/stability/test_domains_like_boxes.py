@@ -72,7 +72,7 @@ def heat(mesh, k=2):
 @pytest.mark.parametrize("name", NO_BOXES)
 def test_a_domain_that_only_looks_like_a_box_has_no_closed_form(name):
     problem = heat(NO_BOXES[name]())
-    with pytest.raises(fc.UncertifiedError, match="SineSpace on a mesh that is its box.*; here "):
+    with pytest.raises(fc.UncertifiedError, match=r"SineSpace on a mesh that is its box.*; here "):
         fc.stability(problem, guarantee="continuous")
     q = problem.parameters.field([1.0, 0.5])
     data = problem.simulate(q, noise=0.01)
