@@ -25,7 +25,7 @@ from .coefficients import (
     varies,
 )
 from .lagrange import degree
-from .sampling import Fit, Sampler, polynomial_fit
+from .sampling import Fit, Sampler, norming_constant, polynomial_fit
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
@@ -82,13 +82,13 @@ class Given:
         InputError
             Samples contradict the declared degree and error.
         """
-        d = self.degree
+        d, sampler = self.degree, self._enough(mesh)
         assert d is not None
-        sampler = Sampler(mesh, 2 * d + 2)
         values = self._samples(sampler)
         fit = polynomial_fit(sampler, values, d)
-        allowed = (1.0 + fit.norming) * self.error + CONTRADICTION * float(np.abs(values).max(initial=0.0))
-        worst = float(fit.away.max(initial=0.0))
+        allowed, worst = CONTRADICTION * float(np.abs(values).max(initial=0.0)), float(fit.away.max(initial=0.0))
+        if self.error > 0.0:
+            allowed += (1.0 + norming_constant(sampler, d)) * self.error
         if worst > allowed:
             raise InputError(
                 f"{self.name} is declared as a polynomial of degree {d} with error {self.error:g}, but is {worst:.3g} "
@@ -101,8 +101,14 @@ class Given:
         if self.error == 0.0:
             return np.zeros(mesh.nelements)
         # Between the declared polynomial and the fit there is a polynomial, at most so large at the samples.
-        fit = self.fit(mesh)
-        return np.asarray(self.error + fit.norming * (self.error + fit.away))
+        assert self.degree is not None
+        norming = norming_constant(self._enough(mesh), self.degree)
+        return np.asarray(self.error + norming * (self.error + self.fit(mesh).away))
+
+    def _enough(self, mesh: Any) -> Sampler:
+        """Points that determine a polynomial of its degree."""
+        assert self.degree is not None
+        return Sampler(mesh, 2 * self.degree + 2)
 
     def _samples(self, sampler: Sampler) -> Array:
         x = sampler.x if self.varies else np.zeros((1, sampler.mesh.nelements, 1))

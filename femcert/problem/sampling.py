@@ -205,15 +205,12 @@ class Fit:
         Upper bounds of the absolute values of the monomials.
     away
         On each element, the largest distance from the samples.
-    norming
-        On an element, a polynomial of this degree is at most so many times its largest sample.
     """
 
     degree: int
     coefficients: Array
     largest: Array
     away: Array
-    norming: float
 
     @property
     def mean(self) -> Array:
@@ -237,15 +234,31 @@ def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> Fit:
     samples of an element are equal to rounding, a constant.
     """
     if values.shape[1] == 1:
-        return Fit(0, values, np.ones(1), np.zeros(len(values)), 1.0)
-    P, largest = _centred_monomials(sampler, degree), _largest_monomials(sampler, degree)
-    inverse = np.linalg.pinv(P)
-    norming = float(np.sum(np.abs(inverse) @ largest))
+        return Fit(0, values, np.ones(1), np.zeros(len(values)))
     if np.all(np.ptp(values, axis=1) <= CONSTANT * np.abs(values).max(axis=1)):
-        return Fit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1), norming)
-    coefficients = values @ inverse
+        return Fit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1))
+    P = _centred_monomials(sampler, degree)
+    coefficients = values @ np.linalg.pinv(P)
     away = np.abs(coefficients @ P - values).max(axis=1)
-    return Fit(degree, coefficients, largest, away, norming)
+    return Fit(degree, coefficients, _largest_monomials(sampler, degree), away)
+
+
+def norming_constant(sampler: Sampler, degree: int) -> float:
+    """How many times its largest sample a polynomial of a degree can be on an element.
+
+    On a lattice of n steps along a side by the Lagrange functions of the samples, and between its points by Markov's
+    inequality: derivatives are at most ``2 d²`` times the polynomial on [0, 1], ``4 d² / width`` on a triangle
+    (Wilhelmsen 1974), so that with the nearest point of the lattice ``‖p‖ <= max |p| + ‖p‖ / 2``.
+    """
+    if degree == 0:
+        return 1.0
+    n = {2: 2, 3: 8, 4: 4}[sampler.mesh.t.shape[0]] * degree**2
+    s = np.linspace(0.0, 1.0, n + 1)
+    X = s[None] if len(sampler.X) == 1 else np.array(np.meshgrid(s, s)).reshape(2, -1)
+    if sampler.mesh.t.shape[0] == 3:
+        X = X[:, X.sum(axis=0) <= 1.0 + 1e-12]
+    lagrange = np.linalg.pinv(_centred_monomials(sampler, degree)) @ _centred_monomials(sampler.at_points(X), degree)
+    return 2.0 * float(np.abs(lagrange).sum(axis=0).max())
 
 
 def _centred_monomials(sampler: Sampler, degree: int) -> Array:
