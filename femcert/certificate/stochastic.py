@@ -161,11 +161,10 @@ class StochasticRadius(WeightedRule):
             came += "" if exact is None else " with the interpolated parameter"
             raise UncertifiedError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
         top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
-        what = "" if exact is None else " of the functions u and q_h"
+        what = "" if exact is None else " of the functions u and q_h within the declared envelope"
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
-        rests = "" if exact is None else ", if the declared envelope is one"
-        source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}{rests}"
+        source = f"RMS{what} {where}, {self.bound}, probability {1.0 - self.zeta:g}"
         return Bound(scale * float(np.sqrt(top)), "upper", source)
 
     def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
