@@ -20,6 +20,7 @@ from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.problem.equation import Given
+from femcert.residual.boundary import refuse_unresolved
 from femcert.residual.quadrature import shape_of
 
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
@@ -317,3 +318,21 @@ def test_values_at_the_ends_of_a_line_are_known():
     candidate = solved(problem)
     assert fc.dual_norm(problem, candidate).upper.side == "upper"
     assert fc.boundary_norm(problem, candidate.state).side == "upper"
+
+
+@pytest.mark.parametrize("strong", [1.0, 1e12])
+def test_strong_edges_hide_nothing_on_weak_ones(strong):
+    # Linear on the strong sides, quadratic on a weak one, which linear elements do not attain.
+    def value(x):
+        return np.where(x[0] < 1e-9, strong, np.where(x[0] > 1.0 - 1e-9, 1.0 + x[1] ** 2, 0.0))
+
+    mesh = MeshTri().refined(2).with_boundaries(SIDES)
+    basis = Basis(mesh, ElementTriP1())
+    edges = fc.Polynomial(value, 2)
+    problem = source_problem(basis, dirichlet={"left": edges, "right": edges})
+    with pytest.raises(fc.UncertifiedError, match="no finite-element state attains the Dirichlet value on 'right'"):
+        refuse_unresolved(problem)
+    both = mesh.with_boundaries({"both": lambda x: (x[0] < 1e-9) | (x[0] > 1.0 - 1e-9)})
+    problem = source_problem(Basis(both, ElementTriP1()), dirichlet={"both": edges})
+    with pytest.raises(fc.UncertifiedError, match="no finite-element state attains the Dirichlet value on 'both'"):
+        refuse_unresolved(problem)
