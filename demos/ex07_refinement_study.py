@@ -34,14 +34,14 @@ HERE = Path(__file__).parent
 ENERGY = 0.2140758026866
 CENTRES = [(x, y) for x in (-0.75, -0.25, 0.25, 0.75) for y in (-0.75, -0.25, 0.25, 0.75) if x < 0.0 or y > 0.0]
 DISC, NOISE, THETA = 0.15, 0.005, 0.7
-# Constant, linear and quadratic sources; the true one is 1.
+# Constant, linear and quadratic sources, with their degrees: of a function alone nothing is known. The true one is 1.
 SHAPES = (
-    lambda x: np.ones_like(x[0]),
-    lambda x: x[0],
-    lambda x: x[1],
-    lambda x: x[0] * x[1],
-    lambda x: x[0] ** 2 - x[1] ** 2,
-    lambda x: x[0] ** 2 + x[1] ** 2,
+    fc.Polynomial(lambda x: np.ones_like(x[0]), 0),
+    fc.Polynomial(lambda x: x[0], 1),
+    fc.Polynomial(lambda x: x[1], 1),
+    fc.Polynomial(lambda x: x[0] * x[1], 2),
+    fc.Polynomial(lambda x: x[0] ** 2 - x[1] ** 2, 2),
+    fc.Polynomial(lambda x: x[0] ** 2 + x[1] ** 2, 2),
 )
 TRUTH = np.eye(len(SHAPES))[0]
 # By mesh, so that one factorization serves all studies of it.

@@ -29,7 +29,7 @@ def problem_of_the_case() -> tuple[fc.EllipticSource, np.ndarray]:
         basis,
         parameters=fc.EigenmodeSpace(basis, 10, boundary="neumann"),
         sensors=fc.AverageSensors(basis, points, radius=0.04),
-        conductivity={"upper": lambda x: 1.0 + 0.5 * x[1], "middle": 0.4, "basement": 2.0},
+        conductivity={"upper": fc.Polynomial(lambda x: 1.0 + 0.5 * x[1], 1), "middle": 0.4, "basement": 2.0},
         dirichlet={"surface": 0.0},
         neumann={"bottom": 0.05},
         robin={"sides": (0.5, 0.0)},

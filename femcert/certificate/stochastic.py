@@ -41,6 +41,9 @@ class StochasticRadius(WeightedRule):
     fixed. It is the L2 representative of the discrete residual, a finite-element function whose envelope is computed;
     or, for a candidate made of functions that offer their derivatives (or their residual) and a sure envelope, that of
     the state's own function with the parameter that is handed out, the interpolant (`Candidate.from_functions`).
+    The points are random, so that nothing need be known of the functions between them, but for the envelope: it is what
+    the caller asserts, and the claim about functions rests on it. A sample above it is noticed, a peak between samples
+    is not.
 
     With probability ``1 - zeta`` the sampled number is above the root mean square of that residual over all of Omega;
     R_delta takes the mean over the free dofs only, so that on a coarse mesh R_stoch may lie below it. Whether the
@@ -163,7 +166,7 @@ class StochasticRadius(WeightedRule):
             came += "" if exact is None else " with the interpolated parameter"
             raise UncertifiedError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
         top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
-        what = "" if exact is None else " of the functions u and q_h"
+        what = "" if exact is None else " of the functions u and q_h within the declared envelope"
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
         source = f"RMS{what} {where}, {self.bound}"

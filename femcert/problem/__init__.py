@@ -14,6 +14,7 @@ from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
 from .mesh import load_mesh
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
+from .polynomial import Polynomial
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors
 from .space import FullSpace
 from .tomography import RaySensors, Tomography
@@ -35,6 +36,7 @@ __all__ = [
     "MatrixSensors",
     "NonlinearProblem",
     "PointSensors",
+    "Polynomial",
     "Problem",
     "RaySensors",
     "RegionSensors",

@@ -135,7 +135,7 @@ class Candidate:
         """Nodal interpolants of functions of ``x`` (scikit-fem coordinates ``(dimension, points)``).
 
         Without a `state` the problem's own solver computes it. A heat state is a function for each observation
-        time, in a list (or one function, for one time).
+        time, in a list (or one function, for one time). Claims are about the interpolants, which are handed out.
 
         A function is a number, a callable, or an object with a method ``value(x)``. With methods ``gradient(x)``,
         ``(dimension, points)``, and ``laplacian(x)``, as automatic differentiation gives them, and an `envelope`,

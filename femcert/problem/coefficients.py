@@ -12,6 +12,7 @@ from skfem import Basis
 from ..errors import InputError
 from .checks import Array, number, real_array
 from .mesh import region_elements
+from .polynomial import declared_error, known_degree, unknown
 
 Part = float | Callable[[Array], Any]
 Coefficient = Part | NDArray[Any] | Mapping[str, Part]
@@ -19,7 +20,28 @@ Coefficient = Part | NDArray[Any] | Mapping[str, Part]
 
 def varies(value: Coefficient) -> bool:
     """Whether a coefficient may vary within an element: a function, or a table with one."""
-    return any(callable(part) for part in (value.values() if isinstance(value, Mapping) else [value]))
+    return any(callable(part) for part in _parts(value, "").values())
+
+
+def polynomial_degree(value: Coefficient) -> int | None:
+    """The degree on the elements, None where it is not known."""
+    degrees = [known_degree(part) for part in _parts(value, "").values()]
+    return None if None in degrees else max(d for d in degrees if d is not None)
+
+
+def largest_error(value: Coefficient) -> float:
+    """The largest declared distance from polynomials."""
+    return max(declared_error(part) for part in _parts(value, "").values())
+
+
+def unknown_parts(value: Coefficient, name: str) -> str:
+    """About the functions of which nothing is known but samples; empty if there are none."""
+    names = [part for part, given in _parts(value, name).items() if known_degree(given) is None]
+    return unknown(" and the ".join(names)) if names else ""
+
+
+def _parts(value: Coefficient, name: str) -> dict[str, Any]:
+    return {f"{name} on {key!r}": v for key, v in value.items()} if isinstance(value, Mapping) else {name: value}
 
 
 def at_quadrature(value: Coefficient, basis: Basis, name: str, *, sign: str = "any") -> Array:

@@ -41,7 +41,8 @@ class EllipticSource(LinearProblem):
     Parameters
     ----------
     conductivity, reaction
-        a > 0 and c >= 0: numbers, functions of x, per-element arrays or tables by subdomain.
+        a > 0 and c >= 0: numbers, functions of x, per-element arrays or tables by subdomain. Claims about the equation
+        itself know a function only as a `Polynomial`; so it is with boundary values.
     mass
         ``"consistent"`` or ``"lumped"`` (row sums) for the terms ``(q, v)`` and ``(c u, v)``. On a uniform line with P1
         the lumped problem is the classical finite-difference scheme.
@@ -93,7 +94,7 @@ class EllipticCoefficient(NonlinearProblem):
     Parameters
     ----------
     source
-        f: a number, a function of x, a per-element array or a table by subdomain.
+        f: a number, a function of x (for bounds a `Polynomial`), a per-element array or a table by subdomain.
     transform
         ``"exp"`` (q is the log-conductivity) or ``"identity"`` (q itself; it must stay positive).
     """

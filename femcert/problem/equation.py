@@ -12,10 +12,23 @@ from typing import Any, Protocol
 import numpy as np
 from skfem import Basis
 
+from ..errors import InputError
 from .boundary import BoundaryConditions
 from .checks import Array
-from .coefficients import Coefficient, check_sign, sampled_at, varies
-from .sampling import Sampler
+from .coefficients import (
+    Coefficient,
+    check_sign,
+    largest_error,
+    polynomial_degree,
+    sampled_at,
+    unknown_parts,
+    varies,
+)
+from .lagrange import degree
+from .sampling import Fit, Sampler, norming_constant, polynomial_fit
+
+# Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
+CONTRADICTION = 1e-8
 
 
 class Sampled(Protocol):
@@ -38,8 +51,66 @@ class Given:
         """Whether the value may vary within an element."""
         return varies(self.value)
 
+    @property
+    def degree(self) -> int | None:
+        """Of the polynomials that it is on the elements, up to `error`; None where only samples are known."""
+        return polynomial_degree(self.value)
+
+    @property
+    def doubt(self) -> str:
+        """Why its degree is not known; empty where it is."""
+        return unknown_parts(self.value, self.name)
+
+    @property
+    def error(self) -> float:
+        """The declared distance from polynomials."""
+        return largest_error(self.value)
+
     def at(self, sampler: Sampler) -> Array:
-        """Values at the points; one column where the value is the same all over each element."""
+        """Values at the points, one column where they are the same all over each element; of `fit` with an `error`."""
+        if self.error > 0.0:
+            values = self.fit(sampler.mesh).at(sampler)
+            check_sign(values, self.name, self.sign)
+            return values
+        return self._samples(sampler)
+
+    def fit(self, mesh: Any) -> Fit:
+        """The polynomials on the elements.
+
+        Raises
+        ------
+        InputError
+            Samples contradict the declared degree and error.
+        """
+        d, sampler = self.degree, self._enough(mesh)
+        assert d is not None
+        values = self._samples(sampler)
+        fit = polynomial_fit(sampler, values, d)
+        allowed, worst = CONTRADICTION * float(np.abs(values).max(initial=0.0)), float(fit.away.max(initial=0.0))
+        if self.error > 0.0:
+            allowed += (1.0 + norming_constant(sampler, d)) * self.error
+        if worst > allowed:
+            raise InputError(
+                f"{self.name} is declared as a polynomial of degree {d} with error {self.error:g}, but is {worst:.3g} "
+                "away from such polynomials on an element; expected a true degree, or a larger error"
+            )
+        return fit
+
+    def missed(self, mesh: Any) -> Array:
+        """On each element a bound of the distance of the function from what `at` gives."""
+        if self.error == 0.0:
+            return np.zeros(mesh.nelements)
+        # Between the declared polynomial and the fit there is a polynomial, at most so large at the samples.
+        assert self.degree is not None
+        norming = norming_constant(self._enough(mesh), self.degree)
+        return np.asarray(self.error + norming * (self.error + self.fit(mesh).away))
+
+    def _enough(self, mesh: Any) -> Sampler:
+        """Points that determine a polynomial of its degree."""
+        assert self.degree is not None
+        return Sampler(mesh, 2 * self.degree + 2)
+
+    def _samples(self, sampler: Sampler) -> Array:
         x = sampler.x if self.varies else np.zeros((1, sampler.mesh.nelements, 1))
         return sampled_at(self.value, sampler.mesh, x, self.name, sign=self.sign)
 
@@ -55,6 +126,23 @@ class Field:
     dofs: Array
     exponential: bool = False
     sign: str = "any"
+
+    doubt = ""
+    error = 0.0
+
+    @property
+    def degree(self) -> int:
+        """Of the polynomials that it is on the elements; of an exponential, the exponent."""
+        return degree(self.basis)
+
+    def fit(self, mesh: Any) -> Fit:
+        """The polynomials on the elements; of an exponential, the exponent."""
+        sampler = Sampler(mesh, 2 * self.degree + 2)
+        return polynomial_fit(sampler, sampler.values(self.basis, self.dofs), self.degree)
+
+    def missed(self, mesh: Any) -> Array:
+        """Nothing."""
+        return np.zeros(mesh.nelements)
 
     def at(self, sampler: Sampler) -> Array:
         """Values at the points."""

@@ -42,7 +42,7 @@ class HeatInitial(LinearProblem):
     times
         Observation time or times, increasing; the data are the sensor values time after time.
     diffusivity
-        kappa > 0.
+        kappa > 0; of a function, bounds know only what a `Polynomial` declares.
     scheme
         ``"crank-nicolson"`` (order 2), ``"backward-euler"`` (order 1), or ``"exact"``: the exponential of the discrete
         operator, for at most 1,500 free dofs.

@@ -12,6 +12,7 @@ from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ..errors import InputError
+from .checks import Array
 from .lagrange import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
 from .locate import Locator, interpolation_matrix
 from .mesh import region_elements
@@ -21,7 +22,16 @@ _LINEAR = {MeshLine1: ElementLineP1, MeshTri1: ElementTriP1, MeshQuad1: ElementQ
 
 
 class FunctionSpace(ParameterSpace):
-    """Span of the nodal interpolants of given functions of ``x`` (scikit-fem coordinates)."""
+    """Span of the nodal interpolants of given functions of ``x`` (scikit-fem coordinates).
+
+    A continuous guarantee speaks of the functions themselves, so that all of them must be declared as `Polynomial`;
+    for one about the interpolants give these as fields, ``femcert.problem.space.ParameterSpace(basis, matrix)``.
+
+    Attributes
+    ----------
+    functions
+        As given.
+    """
 
     def __init__(self, basis: Basis, functions: Sequence[Callable[..., Any]], *, inner: str = "l2") -> None:
         degree(basis)
@@ -29,7 +39,12 @@ class FunctionSpace(ParameterSpace):
         if not isinstance(functions, Sequence) or not len(functions):
             raise InputError(f"functions is {functions!r}; expected a list of at least one function of x")
         columns = [nodal_values(basis, function, f"functions[{i}]") for i, function in enumerate(functions)]
+        self.functions = tuple(functions)
         super().__init__(basis, np.column_stack(columns), inner=inner)
+
+    def functions_at(self, x: Array) -> Array:
+        """The functions at points ``(dimension, points)``: shape ``(functions, points)``."""
+        return np.array([np.broadcast_to(f(x) if callable(f) else f, x.shape[1:]) for f in self.functions])
 
 
 class RegionSpace(ParameterSpace):

@@ -16,6 +16,9 @@ from ..errors import InputError
 from .checks import Array
 from .lagrange import MESHES
 
+# Samples that differ by less than this, relative to the largest on their element, are those of a constant.
+CONSTANT = 8.0 * float(np.finfo(float).eps)
+
 
 class Sampler:
     """A quadrature rule on every element of a mesh of lines, triangles or quadrilaterals.
@@ -192,33 +195,70 @@ def _count(element: Any) -> int:
 
 @dataclass(frozen=True)
 class Fit:
-    """A field as polynomials on the elements: degree, value at the centre, and a bound of the distance from it."""
+    """A field as polynomials on the elements.
+
+    Attributes
+    ----------
+    coefficients
+        On each element, of monomials about the middle of the reference element; the first one is the constant.
+    largest
+        Upper bounds of the absolute values of the monomials.
+    away
+        On each element, the largest distance from the samples.
+    """
 
     degree: int
-    mean: Array
-    spread: Array
+    coefficients: Array
+    largest: Array
+    away: Array
+
+    @property
+    def mean(self) -> Array:
+        """The values in the middle."""
+        return self.coefficients[:, 0]
+
+    @property
+    def spread(self) -> Array:
+        """On each element a bound of the distance from `mean`."""
+        return np.asarray(np.abs(self.coefficients[:, 1:]) @ self.largest[1:])
+
+    def at(self, sampler: Sampler) -> Array:
+        """Values at the points of a sampler."""
+        return np.asarray(self.coefficients @ _centred_monomials(sampler, self.degree))
 
 
-def polynomial_fit(sampler: Sampler, values: NDArray[Any], *, most: int) -> Fit | None:
-    """The least degree (up to `most`) of polynomials on the reference element that match samples on all elements.
+def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> Fit:
+    """The polynomials of a known degree on the reference element that are nearest to samples, element by element.
 
-    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. None if the
-    samples are of no such polynomial.
+    Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. Where the
+    samples of an element are equal to rounding, a constant.
     """
-    size = np.abs(values).max(axis=1, initial=0.0)
-    rounding = 1e-14 * float(size.max(initial=0.0))
-    if values.shape[1] == 1 or np.all(np.ptp(values, axis=1) <= 1e-13 * size + rounding):
-        return Fit(0, values[:, 0], np.zeros(len(values)))
-    for degree in range(1, most + 1):
-        P = _centred_monomials(sampler, degree)
-        if P.shape[0] >= sampler.W.size:
-            return None
-        coefficients = values @ np.linalg.pinv(P)
-        if np.all(np.abs(coefficients @ P - values).max(axis=1) <= 1e-11 * size + rounding):
-            # The first monomial is the constant; the others are at most this large on the reference element.
-            spread = np.abs(coefficients[:, 1:]) @ _largest_monomials(sampler, degree)[1:]
-            return Fit(degree, coefficients[:, 0], spread)
-    return None
+    if values.shape[1] == 1:
+        return Fit(0, values, np.ones(1), np.zeros(len(values)))
+    if np.all(np.ptp(values, axis=1) <= CONSTANT * np.abs(values).max(axis=1)):
+        return Fit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1))
+    P = _centred_monomials(sampler, degree)
+    coefficients = values @ np.linalg.pinv(P)
+    away = np.abs(coefficients @ P - values).max(axis=1)
+    return Fit(degree, coefficients, _largest_monomials(sampler, degree), away)
+
+
+def norming_constant(sampler: Sampler, degree: int) -> float:
+    """How many times its largest sample a polynomial of a degree can be on an element.
+
+    On a lattice of n steps along a side by the Lagrange functions of the samples, and between its points by Markov's
+    inequality: derivatives are at most ``2 d²`` times the polynomial on [0, 1], ``4 d² / width`` on a triangle
+    (Wilhelmsen 1974), so that with the nearest point of the lattice ``‖p‖ <= max |p| + ‖p‖ / 2``.
+    """
+    if degree == 0:
+        return 1.0
+    n = {2: 2, 3: 8, 4: 4}[sampler.mesh.t.shape[0]] * degree**2
+    s = np.linspace(0.0, 1.0, n + 1)
+    X = s[None] if len(sampler.X) == 1 else np.array(np.meshgrid(s, s)).reshape(2, -1)
+    if sampler.mesh.t.shape[0] == 3:
+        X = X[:, X.sum(axis=0) <= 1.0 + 1e-12]
+    lagrange = np.linalg.pinv(_centred_monomials(sampler, degree)) @ _centred_monomials(sampler.at_points(X), degree)
+    return 2.0 * float(np.abs(lagrange).sum(axis=0).max())
 
 
 def _centred_monomials(sampler: Sampler, degree: int) -> Array:

@@ -45,6 +45,9 @@ class ParameterSpace:
         the paper; it drifts under mesh refinement, so it is for reproducing the paper only.
     """
 
+    # Of x, given by the user, where the columns are interpolants of these.
+    functions: tuple[Any, ...] = ()
+
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
         check_quadrature(basis)

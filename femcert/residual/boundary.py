@@ -9,13 +9,16 @@ import numpy as np
 from ..bound import Bound
 from ..errors import UncertifiedError
 from ..problem.base import ROUNDING, Problem
+from ..problem.boundary import Part
 from ..problem.checks import Array
+from ..problem.polynomial import declared_error
 from .edges import Edges
 from .norms import StateNorm, state_norm
 
-# A value that differs this much, relative to the largest, from its limit at the end of an edge is not continuous.
-JUMP = 1e-9
-# Relative to the largest, what rounding may leave between a Dirichlet value and the trace of a state.
+# A value that differs this much, relative to the largest on its edge, from its limit at the end is not continuous; but
+# for rounding, relative to the largest of all.
+JUMP, ROUNDED = 1e-9, 1e-15
+# Relative to the largest on an edge, what rounding may leave between a Dirichlet value and the trace of a state.
 ATTAINED = 1e-13
 
 
@@ -42,8 +45,8 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     Returns
     -------
     Bound
-        ``"upper"`` if g is a polynomial of degree 8 or less along each edge (to 1e-11) and all integrals are exact, or
-        their errors known: coefficients that are polynomials on elements, or exponentials of polynomials that do not
+        ``"upper"`` if g is a number or a declared `Polynomial` and all integrals are exact, or their errors known:
+        coefficients that are known polynomials on elements, or exponentials of finite-element fields that do not
         vary too much on them. Else, and where g jumps at a vertex, ``"estimate"``, and the source says why. For
         forms of the user's own the energy is that of the assembled matrix.
 
@@ -71,18 +74,21 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
 
 def refuse_unresolved(problem: Problem) -> None:
     """Raise an `UncertifiedError` unless traces of finite-element states attain the Dirichlet values, to rounding."""
-    if problem.basis.mesh.dim() == 1:
-        return
     for part in problem.boundary.dirichlet:
-        if not callable(part.value):
+        if declared_error(part.value) > 0.0:
+            raise UncertifiedError(_no_lift(part))
+        if not callable(part.value) or problem.basis.mesh.dim() == 1:
             continue
         edges = Edges(problem.basis, part.facets)
+        doubts = edges.doubts(part.value, f"Dirichlet value on {part.name!r}")
+        if doubts:
+            raise UncertifiedError(doubts[0])
         g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
-        off = float(np.abs(g - edges.trace(problem.boundary.values)[0]).max())
-        if not off <= ATTAINED * float(np.abs(g).max()):
+        off = g - edges.trace(problem.boundary.values)[0]
+        if not _is_rounding(off, g, ATTAINED):
             raise UncertifiedError(
-                f"no finite-element state attains the Dirichlet value on {part.name!r}: the nearest is {off:.2g} off; "
-                "expected a polynomial of the degree of the elements along the edges"
+                f"no finite-element state attains the Dirichlet value on {part.name!r}: the nearest is "
+                f"{np.abs(off).max():.2g} off; expected a polynomial of the degree of the elements along the edges"
             )
 
 
@@ -95,22 +101,22 @@ def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
     """
     basis = problem.basis
     parts = [part for part in problem.boundary.dirichlet if callable(part.value)]
+    doubts = [_no_lift(part) for part in parts if declared_error(part.value) > 0.0]
     if basis.mesh.dim() == 1 or not parts:
-        return 0.0, []
-    norms, doubts = np.zeros(basis.mesh.nelements), []
+        return 0.0, doubts
+    norms = np.zeros(basis.mesh.nelements)
     weights = None if space.diffusion is None else space.maxima()
     for part in parts:
         edges = Edges(basis, part.facets)
         g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
-        slope, fits = edges.polynomial(g)
-        if not fits:
-            doubts.append(f"the Dirichlet value on {part.name!r} is not a polynomial along edges")
+        more = edges.doubts(part.value, f"Dirichlet value on {part.name!r}")
+        doubts += more
         nodal, nodal_slope = edges.trace(problem.boundary.values)
-        b, db = g - nodal, slope - nodal_slope
-        if fits and np.abs(edges.at_ends(b)).max() > JUMP * np.abs(g).max():
+        b, db = g - nodal, edges.slope(g) - nodal_slope
+        if not more and not _is_rounding(edges.at_ends(b), g, JUMP):
             doubts.append(f"the Dirichlet value on {part.name!r} jumps at a vertex, so that no lift has a finite norm")
         if weights is None:
-            if np.abs(b).max() > ROUNDING * np.abs(g).max():
+            if not _is_rounding(b, g, ROUNDING):
                 raise UncertifiedError(
                     f"the mesh does not resolve the Dirichlet value on {part.name!r}, and the coefficients of the "
                     "energy are not known; use norm='h1'"
@@ -123,6 +129,16 @@ def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
         # Lifts of two edges of one element overlap; the norm of their sum is at most the sum of their norms.
         norms += np.bincount(elements, np.sqrt(np.min(squares, axis=0)), minlength=len(norms))
     return float(np.linalg.norm(norms)), doubts
+
+
+def _is_rounding(off: Array, values: Array, tolerance: float) -> bool:
+    """Whether `off` is small on every edge, against the values there: strong edges hide nothing on weak ones."""
+    size = np.abs(values).max(axis=1)
+    return bool(np.all(np.abs(off).max(axis=1) <= tolerance * size + ROUNDED * size.max()))
+
+
+def _no_lift(part: Part) -> str:
+    return f"the declared error of the Dirichlet value on {part.name!r} is a sup norm, which bounds the norm of no lift"
 
 
 def _lift_square(edges: Edges, b: Array, db: Array, apex: Array, a: Array, c: Array) -> Array:

@@ -70,7 +70,10 @@ def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: st
     result = majorant(r, given, rule, constant, workspace.facets)
     jumps = _jumps(r, given, workspace.facets, rule, constant)
     value = (result.value + jumps) * (1.0 + ROUNDING) + SIZE_ROUNDING * size_of(r)
-    return replace(result, value=value, defect=result.defect + jumps, exact=described(r, rule)[0])
+    exact, words = described(r, rule)
+    if rule.missed is not None:
+        exact, words = False, "without the declared errors of its coefficients; use dual_norm, which includes them"
+    return replace(result, value=value, defect=result.defect + jumps, exact=exact, words=words)
 
 
 def _jumps(

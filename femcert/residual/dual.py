@@ -20,12 +20,13 @@ from ..problem.heat import HeatInitial
 from ..problem.lagrange import degree
 from ..problem.sampling import Sampler, dot
 from ..problem.tomography import Tomography
+from .deviation import deviation
 from .indicator import residual_indicators
 from .interval import LineBound, line_bound
 from .lower import best_quotient, enriched_representative, samples_of
 from .norms import state_norm
 from .riesz import split
-from .static import ROUNDING, lowered, static_bound, static_lower
+from .static import ROUNDING, described, lowered, static_bound, static_lower
 from .weak import check_norm
 from .workspace import Workspace, workspace_of
 
@@ -110,6 +111,12 @@ def dual_norm(
         Most improving steps of the flux; default: as many as pay, about 3 where the mesh is not stretched. Valid with
         any number.
 
+    Notes
+    -----
+    Coefficients, source and natural boundary values that are numbers, values per element, tables of these,
+    finite-element fields or declared as `Polynomial` give bounds. Any other function is known at points only: then both
+    numbers are estimates, and their source names the function.
+
     Raises
     ------
     UncertifiedError
@@ -193,13 +200,13 @@ def _from_below(
         v = r.samples(split(r, factor, workspace.free).representative)
         words = "Riesz representative in the trial space"
     else:
-        enriched = workspace.enriched
+        enriched = workspace.enriched(r)
         v = samples_of(enriched.space, r, enriched_representative(enriched, workspace.matrices(r), r))
         words = "Riesz representative in one degree more"
-    value = lowered(r, rule, best_quotient(r, [v]))
-    exact = rule.exact and r.traces.exact
+    value = deviation(workspace, state, r, rule, norm).below(lowered(r, rule, best_quotient(r, [v])))
+    exact, about = described(r, rule)
     local = r.sampler.integral(r.norm.A * dot(v[1], v[1]) + r.norm.C * v[0] ** 2)
-    bound = Bound(value, "lower" if exact else "estimate", words)
+    bound = Bound(value, "lower" if exact else "estimate", f"{words}, {about}")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
 
 

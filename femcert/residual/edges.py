@@ -11,12 +11,10 @@ from ..errors import InputError
 from ..problem.boundary import Value
 from ..problem.checks import Array, number, real_array
 from ..problem.lagrange import degree
+from ..problem.polynomial import known_degree, unknown
 
-# Gauss points on an edge. A function is taken as a polynomial along it if the Legendre coefficients of its interpolant
-# beyond DEGREE are below BEYOND times its size; the rule is exact for the square of the interpolant.
+# Gauss points on an edge: the rule is exact for the square of the polynomial through all samples.
 POINTS = 14
-DEGREE = 8
-BEYOND = 1e-11
 
 
 class Edges:
@@ -71,15 +69,23 @@ class Edges:
             raise InputError(f"{name} returned shape {values.shape}; expected {shape}")
         return np.array(np.broadcast_to(values, shape))
 
-    def polynomial(self, values: Array) -> tuple[Array, bool]:
-        """Derivative along the edge of the polynomial through all samples; if its degree is 8 or less, to rounding."""
+    def doubts(self, value: Value, name: str, spare: int = 0) -> list[str]:
+        """Why the samples, times a polynomial of degree `spare`, do not give an integral: nothing if they do.
+
+        The samples of a number, at single points, and of a polynomial of known degree are all there is to know.
+        """
+        known = known_degree(value)
+        if self.flat or (known is not None and max(2 * known, known + spare) < 2 * POINTS):
+            return []
+        return [unknown(name) if known is None else f"the degree of the {name} is too high for the rule along edges"]
+
+    def slope(self, values: Array) -> Array:
+        """Derivative along the edge of the polynomial through all samples."""
         if self.flat:
-            return np.zeros_like(values), True
+            return np.zeros_like(values)
         coefficients = np.linalg.solve(legendre.legvander(self._t, POINTS - 1), values.T)
-        beyond = float(np.abs(coefficients[DEGREE + 1 :]).max(initial=0.0))
         slopes = legendre.legval(self._t, legendre.legder(coefficients))
-        fits = beyond <= BEYOND * float(np.abs(values).max(initial=0.0))
-        return np.asarray(slopes) * (2.0 / self.length[:, None]), fits
+        return np.asarray(slopes) * (2.0 / self.length[:, None])
 
     def at_ends(self, values: Array) -> Array:
         """The polynomial through all samples at both ends of each edge, ``(facets, 2)``."""

@@ -110,7 +110,7 @@ def poincare_constant(mesh: Any, *, conductivity: Any = 1.0) -> Bound:
     """
     check_mesh(mesh)
     a = _per_element(mesh, conductivity, "conductivity", positive=True)
-    parts = len(np.unique(_parts(mesh)))
+    parts = len(np.unique(connected_parts(mesh)))
     if parts > 1:
         raise UncertifiedError(
             f"the domain has {parts} parts that no facet connects; functions that are constant on each have no energy, "
@@ -145,7 +145,7 @@ def _eigenvalue(mesh: Any, conductivity: Array, robin: Array, fixed: Indices, in
     return discrete / (1.0 + pencil.distance**2 * discrete)
 
 
-def _parts(mesh: Any) -> Indices:
+def connected_parts(mesh: Any) -> Indices:
     """The connected part that each element belongs to; a common vertex does not connect."""
     inner = mesh.f2t[:, mesh.f2t[1] >= 0]
     graph = csr_matrix((np.ones(inner.shape[1]), (inner[0], inner[1])), shape=(mesh.nelements, mesh.nelements))
@@ -154,7 +154,7 @@ def _parts(mesh: Any) -> Indices:
 
 def _loose_parts(mesh: Any, facets: Indices) -> int:
     """Number of connected parts that have none of the facets."""
-    part = _parts(mesh)
+    part = connected_parts(mesh)
     return len(np.setdiff1d(part, part[mesh.f2t[0, facets]]))
 
 

@@ -76,8 +76,8 @@ def dual_norm_of_functions(
     words = "of the state as a function, quadrature not exact"
 
     def lower() -> Bound:
-        v = bubble_search(workspace.enriched, workspace.matrices(r), parts, factor, workspace.free)
-        tests = [samples_of(workspace.enriched.space, r, v), r.samples(parts.representative)]
+        v = bubble_search(workspace.enriched(r), workspace.matrices(r), parts, factor, workspace.free)
+        tests = [samples_of(workspace.enriched(r).space, r, v), r.samples(parts.representative)]
         return Bound(lowered(r, rule, best_quotient(r, tests)), "estimate", f"bubbles beyond the trial space, {words}")
 
     return DualNorm(

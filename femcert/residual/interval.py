@@ -13,6 +13,7 @@ from ..linalg import Factorization
 from ..problem.checks import Array
 from ..problem.equation import Equation
 from ..problem.sampling import Sampler, dot
+from .deviation import deviation
 from .hierarchy import Space
 from .lower import UNIT
 from .majorant import Majorant, majorant
@@ -97,7 +98,8 @@ def line_bound(
         if bound.checked.value <= max(SMALL * bound.upper, ROUNDING * size_of(r)):
             break
     assert best is not None
-    return best
+    wider = deviation(workspace, state, best.residual, best.rule, norm)
+    return replace(best, upper=wider.above(best.upper), lower=wider.below(best.lower))
 
 
 def _with_loads(r: WeakResidual, loads: Array) -> WeakResidual:

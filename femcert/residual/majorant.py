@@ -41,6 +41,8 @@ class Majorant:
         the Friedrichs constant times what is missing in the balance of the elements.
     exact
         Whether all integrals were exact, or their remainders known and included.
+    words
+        About that, for the record.
     """
 
     value: float
@@ -49,12 +51,12 @@ class Majorant:
     oscillation: float
     defect: float
     exact: bool
+    words: str
 
     @property
     def bound(self) -> Bound:
         """The value with its side: ``"upper"`` where the quadrature was exact, else ``"estimate"``."""
-        words = "quadrature exact" if self.exact else "quadrature not exact"
-        return Bound(self.value, "upper" if self.exact else "estimate", f"majorant of a conforming flux, {words}")
+        return Bound(self.value, "upper" if self.exact else "estimate", f"majorant of a conforming flux, {self.words}")
 
 
 def majorant(
@@ -123,6 +125,7 @@ def majorant(
         oscillation=float(np.sqrt(np.sum((oscillation + facets) ** 2))),
         defect=defect,
         exact=rule.exact,
+        words=rule.words,
     )
 
 

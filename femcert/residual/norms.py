@@ -25,13 +25,13 @@ from ..problem.heat import HeatInitial
 from ..problem.lagrange import degree, mass_matrix
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
+from ..problem.polynomial import declared_error
 from ..problem.sampling import Fit, Sampler, polynomial_fit
 from .edges import Edges
 from .weak import check_norm
 
-# Degree up to which a coefficient is taken as a polynomial on elements, and spare degrees of the rule for what is none.
-MOST_DEGREE = 4
-SPARE = 10
+# Degrees that the rule has to spare, for coefficients that are no constants.
+SPARE = 14
 
 _made: WeakKeyDictionary[Problem, dict[str, StateNorm]] = WeakKeyDictionary()
 
@@ -75,7 +75,7 @@ class StateNorm:
         fields = [f for f in (self.diffusion, self.reaction) if f is not None]
         plain = all(isinstance(f, Given) and not f.varies for f in fields)
         order = 2 * (degree(self.basis) + self._bent)
-        return Sampler(self.basis.mesh, order if plain and not self._bent else order + MOST_DEGREE + SPARE)
+        return Sampler(self.basis.mesh, order if plain and not self._bent else order + SPARE)
 
     def square(self, v: Array) -> tuple[float, list[str]]:
         """An upper bound of ``‖v‖_V²`` of a finite-element function, and why it is none (nothing: it is one)."""
@@ -96,8 +96,10 @@ class StateNorm:
             edges = Edges(self.basis, part.facets)
             alpha = edges.sample(part.coefficient, f"the Robin coefficient on {part.name!r}")
             total += np.sum(edges.integral(alpha * edges.trace(v)[0] ** 2))
-            if not edges.polynomial(alpha)[1]:
-                doubts.append(f"the Robin coefficient on {part.name!r} is not a polynomial along edges")
+            name = f"Robin coefficient on {part.name!r}"
+            doubts += edges.doubts(part.coefficient, name, 2 * p)
+            if declared_error(part.coefficient) > 0.0:
+                doubts.append(f"the declared error of the {name} is not part of it")
         return float(total), doubts
 
     def _matrix_square(self, v: Array) -> float:
@@ -118,8 +120,8 @@ class StateNorm:
         fit, doubts = _fitted(field, sampler)
         bend, spread = np.zeros(1), np.zeros(1)
         if rational:
-            det = polynomial_fit(sampler, sampler.determinant, most=1)
-            spread = np.ones(1) if det is None else det.spread / det.mean
+            det = polynomial_fit(sampler, sampler.determinant, 1)
+            spread = det.spread / det.mean
         if _is_exponential(field) and fit.degree:
             m = (spare // 2 if np.any(spread) else spare) // fit.degree
             spare -= m * fit.degree
@@ -130,7 +132,13 @@ class StateNorm:
         off = (1.0 + bend) * (1.0 + spread ** max(spare + 1, 0)) - 1.0
         if spare < 0 or not np.all(off < 0.5):
             return np.ones(1), [*doubts, "a coefficient or a map varies too much on an element for exact quadrature"]
-        return (1.0 + off) / (1.0 - off), doubts
+        missed = field.missed(self.basis.mesh)
+        if not missed.any():
+            return (1.0 + off) / (1.0 - off), doubts
+        least = fit.mean - fit.spread
+        if np.any((missed > 0.0) & (least <= 0.0)):
+            return np.ones(1), [*doubts, "a coefficient may vanish where its declared error is positive"]
+        return (1.0 + off) / (1.0 - off) * (1.0 + missed / np.where(missed > 0.0, least, 1.0)), doubts
 
     def maxima(self) -> tuple[Array, Array, list[str]]:
         """Upper bounds of a and c on the elements, and why they are none."""
@@ -142,14 +150,12 @@ class StateNorm:
 
 
 def _fitted(field: Given | Field, sampler: Sampler) -> tuple[Fit, list[str]]:
-    """A field as a polynomial (the logarithm of an exponential), and why it is none."""
-    inner = Field(field.basis, field.dofs) if isinstance(field, Field) else field
-    values = inner.at(sampler)
-    fit = polynomial_fit(sampler, values, most=MOST_DEGREE)
-    if fit is not None:
-        return fit, []
-    name = field.name if isinstance(field, Given) else "parameter"
-    return Fit(0, values.max(axis=1), np.zeros(len(values))), [f"the {name} is not a polynomial on the elements"]
+    """A field as a polynomial (the logarithm of an exponential), and why it is none that is known."""
+    if field.degree is not None and field.degree <= SPARE:
+        return field.fit(sampler.mesh), []
+    largest = field.at(sampler).max(axis=1, keepdims=True)
+    doubt = field.doubt or f"a function is declared to have the degree {field.degree}, too high for the rules"
+    return polynomial_fit(sampler, largest, 0), [doubt]
 
 
 def _largest(field: Given | Field, sampler: Sampler) -> tuple[Array, list[str]]:
@@ -158,7 +164,7 @@ def _largest(field: Given | Field, sampler: Sampler) -> tuple[Array, list[str]]:
     if _is_exponential(field):
         with np.errstate(over="ignore"):
             largest = np.exp(largest)
-    return largest, doubts
+    return largest + field.missed(sampler.mesh), doubts
 
 
 def _is_exponential(field: Given | Field) -> bool:

@@ -87,26 +87,26 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     workspace, factor = workspace_of(problem), state_norm(problem, "energy").factor
     points, weights = np.polynomial.legendre.leggauss(POINTS[problem.scheme])
     k, still = problem.time_step, problem.equation(np.zeros(problem.basis.N))
-    upper, lower, exact = np.zeros(problem.steps), np.zeros(problem.steps), True
+    upper, lower, doubt = np.zeros(problem.steps), np.zeros(problem.steps), ""
     for step in range(problem.steps):
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
             value, rate = _reconstructed(u, step, s, k, quadratic=problem.scheme == "crank-nicolson")
             # With the same coefficients at all times, so that what is known of them is found once.
             equation = replace(still, source=Field(problem.basis, -rate))
-            high, low, known = _at_time(workspace, equation, factor, value, below)
+            high, low, more = _at_time(workspace, equation, factor, value, below)
+            doubt = doubt or more
             upper[step] += weight * high**2
             lower[step] += weight * low**2
-            exact = exact and known
     start = _initial_error(problem, u[:, 0], candidate.parameter)
-    words = "space-time dual norm, equilibrated flux at Gauss times"
+    words, but = "space-time dual norm, equilibrated flux at Gauss times", f"; {doubt}" if doubt else ""
     total = float(upper.sum())
-    side = "upper" if exact else "estimate"
+    side = "estimate" if doubt else "upper"
     least = start * (1.0 - 2.0 * ROUNDING)
-    below_bound = Bound(float(np.sqrt(lower.sum() + least**2)), "lower" if exact else "estimate", words)
+    below_bound = Bound(float(np.sqrt(lower.sum() + least**2)), "estimate" if doubt else "lower", words + but)
     return SpaceTimeNorm(
-        upper=Bound(float(np.sqrt(total + start**2)), side, f"{words}, and the initial error"),
+        upper=Bound(float(np.sqrt(total + start**2)), side, f"{words}, and the initial error{but}"),
         lower=below_bound if below else None,
-        residual=Bound(float(np.sqrt(total)), side, words),
+        residual=Bound(float(np.sqrt(total)), side, words + but),
         initial=Bound(start, "upper", "L2 norm of the initial error"),
         steps=frozen(np.sqrt(upper)),
     )
@@ -132,14 +132,14 @@ def _reconstructed(u: Array, step: int, s: float, k: float, *, quadratic: bool) 
 
 def _at_time(
     workspace: Workspace, equation: Equation, factor: Any, value: Array, below: bool
-) -> tuple[float, float, bool]:
-    """Upper and lower bound of the dual norm at one time, and whether they are bounds."""
+) -> tuple[float, float, str]:
+    """Upper and lower bound of the dual norm at one time, and why they are none: coefficients are the same at all."""
     if isinstance(workspace.basis.mesh, MeshLine1):
         line = line_bound(workspace, equation, value, "energy")
-        return line.upper, line.lower, line.exact
+        return line.upper, line.lower, "" if line.exact else line.words
     static = static_bound(workspace, equation, value, "energy", factor)
     low = static_lower(workspace, equation, value, "energy", factor) if below else 0.0
-    return static.upper, low, static.exact
+    return static.upper, low, "" if static.exact else static.words
 
 
 def _initial_error(problem: HeatInitial, start: Array, parameter: Array) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from ..problem.checks import Array
 from ..problem.equation import Equation, Field, Given, is_zero
 from ..problem.lagrange import degree
-from ..problem.sampling import Sampler, polynomial_fit
+from ..problem.sampling import Sampler
 from .stars import cross
 
 # Highest orders that are used, by vertices of an element; beyond them the remainder is reported as it is.
@@ -26,9 +26,9 @@ MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
 SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
-# Degree of the polynomials that a function given by the user is compared with, and order of the rule at whose points:
-# so many more than coefficients that nothing odd or even about the middle of an element passes for a polynomial.
-MOST_DEGREE, SAMPLES, INSIDE = 4, 12, 1e-6
+# Where the degree of a function is not known: the one that is guessed, and the order of the rule that looks for its
+# minimum, with points next to the corners.
+GUESSED_DEGREE, SAMPLES, INSIDE = 4, 12, 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,42 +38,46 @@ class Shape:
     Attributes
     ----------
     degree
-        Of the polynomial (for an exponential, of the exponent); None: not a polynomial.
+        Of the polynomial (for an exponential, of the exponent); None: not known.
     spread
         For each element a bound of ``|f - mean| / |mean|``, for an exponential of ``|exponent - mean|``.
     least
         For each element a lower bound of the field (0 where none is needed, a sampled minimum where none is known).
+    missed
+        For each element a bound of the distance of the field from the polynomial.
     exponential
         Whether the field is the exponential of a polynomial.
+    doubt
+        Why the degree is not known.
     """
 
     degree: int | None
     spread: Array
     least: Array
+    missed: Array
     exponential: bool = False
+    doubt: str = ""
 
 
 def shape_of(field: Given | Field, mesh: Any) -> Shape:
-    """Degree, spread and minimum of a field, from what it is, or from samples where it varies on the elements."""
+    """Degree, spread and minimum of a field, from what it is; nothing but a sampled minimum of an unknown function."""
     flat = np.zeros(mesh.nelements)
     if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
-        return Shape(degree(field.basis), flat, flat)
+        return Shape(field.degree, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
-        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0])
-    plain = Field(field.basis, field.dofs) if isinstance(field, Field) else field
-    sampler = _samples(mesh)
-    values = plain.at(sampler)
-    fit = polynomial_fit(sampler, values, most=MOST_DEGREE)
-    exponential = isinstance(field, Field) and field.exponential
-    if fit is None:
-        return Shape(None, flat, values.min(axis=1))
-    size = np.abs(fit.mean)
-    if exponential:
+        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0], flat)
+    d, most = field.degree, MOST_ORDER[mesh.t.shape[0]]
+    if d is None or 2 * d + 2 > most:
+        high = f"a function is declared to have the degree {d}; the rules integrate squares up to degree {most}"
+        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=field.doubt or high)
+    fit, missed = field.fit(mesh), field.missed(mesh)
+    size, spread = np.abs(fit.mean), fit.spread
+    if isinstance(field, Field) and field.exponential:
         # The exponential of a constant is one too.
-        return Shape(fit.degree, fit.spread, np.exp(fit.mean - fit.spread), fit.degree > 0)
+        return Shape(fit.degree, spread, np.exp(fit.mean - spread), missed, fit.degree > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(fit.spread > 0.0, fit.spread / size, 0.0)
-    return Shape(fit.degree, relative, np.maximum(fit.mean - fit.spread, 0.0))
+        relative = np.where(spread > 0.0, spread / size, 0.0)
+    return Shape(fit.degree, relative, np.maximum(fit.mean - spread - missed, 0.0), missed)
 
 
 def _samples(mesh: Any) -> Sampler:
@@ -102,6 +106,10 @@ class Rule:
         Bound of the remainder of integrals of products, which have no sign: zero where they are polynomials.
     least_conductivity, least_reaction
         Lower bounds, on each element, of the weights of the norm.
+    doubt
+        Why not all integrals are exact.
+    missed
+        On each element, how far conductivity, reaction and source may be from the polynomials that were integrated.
     """
 
     order: int
@@ -111,12 +119,14 @@ class Rule:
     signed: float
     least_conductivity: Array
     least_reaction: Array
+    doubt: str = ""
+    missed: tuple[Array, Array, Array] | None = None
 
     @property
     def words(self) -> str:
         """For the record."""
         if not self.exact:
-            return "quadrature not exact: a coefficient or value is not a polynomial on the elements"
+            return f"quadrature not exact: {self.doubt}"
         largest = float(self.remainder.max(initial=0.0))
         return "quadrature exact" if largest == 0.0 else f"quadrature remainder {largest:.1g} included"
 
@@ -136,8 +146,8 @@ def choose_rule(
     mesh = basis.mesh
     a, c, f = (shape_of(field, mesh) for field in (equation.conductivity, equation.reaction, equation.source))
     k, vertices = enriched or degree(basis), mesh.t.shape[0]
-    known = None not in (a.degree, c.degree, f.degree)
-    d_a, d_c, d_f = (MOST_DEGREE if s.degree is None else s.degree for s in (a, c, f))
+    doubts = [s.doubt for s in (a, c, f) if s.doubt]
+    d_a, d_c, d_f = (GUESSED_DEGREE if s.degree is None else s.degree for s in (a, c, f))
     data = max(d_f, d_c + k if c.degree != 0 or not is_zero(equation.reaction) else 0, 0 if energy else k)
     in_flux = 0 if a.exponential else d_a
     # Bubbles that match the source have degree k + 1, curls of stream functions k.
@@ -151,7 +161,8 @@ def choose_rule(
         bent = _bend(mesh)
         curved = bool(bent.max() > 0.0)
         numerator = 2 * max(k + 1 + curved, in_flux + k + curved, data + curved)
-        known = known and not (a.exponential and curved)
+        if a.exponential and curved:
+            doubts.append("the conductivity is an exponential on quadrilaterals that are no parallelograms")
         spread, step = (1.0 + spread) * (1.0 + bent) - 1.0, step + curved
     if not light:
         # Test functions of one degree more than the state, for the lower bound.
@@ -169,12 +180,18 @@ def choose_rule(
     while varying and order < MOST_ORDER[vertices] and _remainder(order, numerator, step, spread, a).max() > small:
         order += 1
     left = _remainder(order, numerator, step, spread, a) if varying else np.zeros(mesh.nelements)
-    exact = known and order >= numerator and bool(np.all(np.isfinite(left)))
+    if order < numerator:
+        doubts.append(f"it takes a rule of order {numerator}, and there are rules up to {order}")
+    elif not np.all(np.isfinite(left)):
+        doubts.append("a coefficient varies too much on an element")
+    if energy and np.any((c.missed > 0.0) & (c.least == 0.0)):
+        doubts.append("the reaction may vanish where its declared error is positive")
     one = np.ones(1)
     least = (a.least, c.least) if energy else (one, one)
     if not np.all(least[0] > 0.0):
-        # The conductivity varies too much on an element for a proof; half a sampled minimum serves for an estimate.
-        exact, sampled = False, equation.conductivity.at(_samples(mesh)).min(axis=1)
+        # Too much for a proof; half a sampled minimum serves for an estimate.
+        doubts.append("the conductivity may vanish on an element")
+        sampled = equation.conductivity.at(_samples(mesh)).min(axis=1)
         least = np.where(a.least > 0.0, a.least, 0.5 * sampled), c.least
     left = np.where(np.isfinite(left), left, 0.0)
     signed = 0.0
@@ -182,7 +199,11 @@ def choose_rule(
         # Products are divided by the Jacobian only, not by the conductivity.
         product = left if a.exponential else _remainder(order, numerator, 1, bent, a)
         signed = float(np.where(np.isfinite(product), product, 0.0).max(initial=0.0))
-    return Rule(order, left, exact, a.exponential, signed, *least)
+    missed = None
+    if a.missed.any() or c.missed.any() or f.missed.any():
+        missed = a.missed, c.missed, f.missed
+    doubt = "; ".join(dict.fromkeys(doubts))
+    return Rule(order, left, not doubts, a.exponential, signed, *least, doubt, missed)
 
 
 def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -> Array:

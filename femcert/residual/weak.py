@@ -9,17 +9,19 @@ from numpy.typing import NDArray
 from skfem import Basis, FacetBasis
 
 from ..errors import InputError
-from ..problem.boundary import on_facets
+from ..problem.boundary import Part, on_facets
 from ..problem.checks import Array
 from ..problem.equation import Equation, is_zero
+from ..problem.lagrange import degree
+from ..problem.polynomial import declared_error, known_degree, unknown
 from ..problem.sampling import Sampler, dot
 
 # Values, gradients and values on the natural boundary of a function.
 Samples = tuple[Array, Array, Array]
 
 NORMS = ("energy", "h1")
-# Order of the rule on boundary facets: squares of polynomials of degree 7, and points enough to recognize degree 4.
-FACET_ORDER, FACET_DEGREE = 14, 4
+# Least order of the rule on boundary facets: for squares of products with test functions.
+FACET_ORDER = 14
 
 
 class Traces:
@@ -31,8 +33,8 @@ class Traces:
         The state's basis on these facets, None if there are none.
     flux, coefficient
         ``g`` and ``alpha`` of ``a du/dn + alpha u = g``, ``(facets, points)``.
-    exact
-        Whether both are polynomials of degree 4 at most along the facets, so that their integrals are exact.
+    doubt
+        Why their integrals are not exact; empty where both are known polynomials along the facets.
     """
 
     def __init__(self, equation: Equation, basis: Basis, order: int) -> None:
@@ -42,8 +44,10 @@ class Traces:
         self.essential: NDArray[np.int64] = np.unique(np.concatenate(essential)) if essential else outer[:0]
         self.facets = np.setdiff1d(outer, self.essential)
         self.basis = None
-        self.exact = True
-        order = max(order, FACET_ORDER)
+        self.doubt = "; ".join(_doubts(conditions.natural, mesh.dim()))
+        given = [value for part in conditions.natural for value in (part.value, part.coefficient)]
+        self._degree = max((known_degree(value) or 0 for value in given), default=0)
+        order = max(order, FACET_ORDER, 2 * (self._degree + degree(basis) + 1))
         if not len(self.facets):
             self.flux = self.coefficient = np.zeros((0, 1))
             return
@@ -54,16 +58,19 @@ class Traces:
             on_part = FacetBasis(mesh, basis.elem, facets=part.facets, intorder=order)
             self.flux[rows] = on_facets(part.value, on_part, f"the flux on {part.name!r}")
             self.coefficient[rows] = on_facets(part.coefficient, on_part, f"the Robin coefficient on {part.name!r}")
-            given = [self.flux[rows]] * callable(part.value) + [self.coefficient[rows]] * callable(part.coefficient)
-            self.exact = self.exact and all(_is_polynomial(on_part.X, values) for values in given)
+
+    @property
+    def exact(self) -> bool:
+        """Whether their integrals are exact."""
+        return not self.doubt
 
     def least_coefficient(self) -> Array:
-        """On each facet a lower bound of alpha (where it is a polynomial, see `exact`)."""
+        """On each facet a lower bound of alpha (where it is a known polynomial, see `doubt`)."""
         alpha = self.coefficient
-        if alpha.shape[1] == 1 or self.basis is None:
-            return alpha[:, 0]
+        if alpha.shape[1] == 1 or self.basis is None or self.doubt:
+            return np.asarray(alpha.min(axis=1))
         # A Legendre polynomial is at most 1 in absolute value.
-        c = alpha @ np.linalg.pinv(_legendre(self.basis.X))
+        c = alpha @ np.linalg.pinv(np.polynomial.legendre.legvander(2.0 * self.basis.X[0] - 1.0, self._degree).T)
         least = np.maximum(c[:, 0] - np.abs(c[:, 1:]).sum(axis=1), 0.0)
         return np.where(np.ptp(alpha, axis=1) == 0.0, alpha[:, 0], least)
 
@@ -177,17 +184,18 @@ class WeakResidual:
         return 0.0 if self.traces.basis is None else float(np.sum(density * self.traces.basis.dx))
 
 
-def _is_polynomial(X: Array, values: Array) -> bool:
-    """Whether samples along facets (or at end points of a line) belong to polynomials of degree 4 at most."""
-    if len(X) == 0 or values.shape[1] == 1:
-        return True
-    P = _legendre(X)
-    fit = values @ np.linalg.pinv(P) @ P
-    return bool(np.abs(fit - values).max(initial=0.0) <= 1e-11 * np.abs(values).max(initial=0.0))
-
-
-def _legendre(X: Array) -> Array:
-    return np.asarray(np.polynomial.legendre.legvander(2.0 * X[0] - 1.0, FACET_DEGREE).T)
+def _doubts(parts: tuple[Part, ...], dimension: int) -> list[str]:
+    """Why integrals of natural data are not exact."""
+    doubts = []
+    for part in parts:
+        for what, value in (("flux", part.value), ("Robin coefficient", part.coefficient)):
+            name = f"{what} on {part.name!r}"
+            # The facets of a line are points.
+            if dimension > 1 and known_degree(value) is None:
+                doubts.append(unknown(name))
+            elif declared_error(value) > 0.0:
+                doubts.append(f"the declared error of the {name} is not part of it")
+    return doubts
 
 
 def check_norm(norm: str) -> str:

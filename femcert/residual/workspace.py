@@ -10,6 +10,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..problem.base import Problem
+from ..problem.boundary import BoundaryConditions
 from ..problem.checks import Array
 from ..problem.equation import Equation
 from ..problem.lagrange import degree
@@ -33,9 +34,11 @@ class Workspace:
         self.free = problem.free
         self.degree = degree(problem.basis)
         self._samplers: dict[int, Sampler] = {}
-        self._traces: dict[int, Traces] = {}
+        # With the boundary conditions that they are of, so that no other object gets its identity.
+        self._traces: dict[tuple[int, int], tuple[BoundaryConditions, Traces]] = {}
         self._rules: dict[tuple[str, int | None, bool], tuple[Any, Rule]] = {}
-        self._friedrichs: dict[bool, tuple[Rule, Bound | None]] = {}
+        self._friedrichs: dict[bool, tuple[Rule, Traces, Bound | None]] = {}
+        self._enriched: dict[bytes, Enriched] = {}
         self._kept: tuple[Array, Array, ElementMatrices] | None = None
 
     @cached_property
@@ -48,11 +51,13 @@ class Workspace:
         """Whether fluxes are conforming."""
         return FacetCheck(next(iter(self._samplers.values())))
 
-    @cached_property
-    def enriched(self) -> Enriched:
-        """Test functions of one degree more than the state."""
-        essential = next(iter(self._traces.values())).essential
-        return enriched_space(self.equilibration.space, self.basis, essential)
+    def enriched(self, r: WeakResidual) -> Enriched:
+        """Test functions of one degree more than the state that vanish on the Dirichlet facets of a residual."""
+        essential = r.traces.essential
+        key = essential.tobytes()
+        if key not in self._enriched:
+            self._enriched[key] = enriched_space(self.equilibration.space, self.basis, essential)
+        return self._enriched[key]
 
     def rule(self, equation: Equation, norm: str, *, enriched: int | None = None, light: bool = False) -> Rule:
         """The quadrature for an equation; found anew if its coefficient or the degree of its source changed."""
@@ -67,8 +72,10 @@ class Workspace:
         """The residual functional of a state, sampled."""
         if rule.order not in self._samplers:
             self._samplers[rule.order] = Sampler(self.basis.mesh, rule.order)
-            self._traces[rule.order] = Traces(equation, self.basis, rule.order)
-        sampler, traces = self._samplers[rule.order], self._traces[rule.order]
+        key = id(equation.boundary), rule.order
+        if key not in self._traces:
+            self._traces[key] = equation.boundary, Traces(equation, self.basis, rule.order)
+        sampler, traces = self._samplers[rule.order], self._traces[key][1]
         return weak_residual(equation, self.basis, state, sampler, traces, norm=norm)
 
     def matrices(self, r: WeakResidual) -> ElementMatrices:
@@ -79,7 +86,7 @@ class Workspace:
             C = A / np.sum(np.ptp(self.basis.mesh.p, axis=1) ** 2)
         if self._kept is None or not (np.array_equal(self._kept[0], A) and np.array_equal(self._kept[1], C)):
             mass = C if C.any() else None
-            self._kept = A, C, ElementMatrices(self.enriched.space, self.basis.mesh, A, mass)
+            self._kept = A, C, ElementMatrices(self.enriched(r).space, self.basis.mesh, A, mass)
         return self._kept[2]
 
     def friedrichs(self, r: WeakResidual, rule: Rule, norm: str, sharp: bool) -> Bound | None:
@@ -87,9 +94,9 @@ class Workspace:
         if norm == "h1":
             return Bound(1.0, "upper", "the H1 norm is at least the L2 norm")
         kept = self._friedrichs.get(sharp)
-        if kept is None or kept[0] is not rule:
-            self._friedrichs[sharp] = kept = rule, self._friedrichs_constant(r, rule, sharp)
-        return kept[1]
+        if kept is None or kept[0] is not rule or kept[1] is not r.traces:
+            self._friedrichs[sharp] = kept = rule, r.traces, self._friedrichs_constant(r, rule, sharp)
+        return kept[2]
 
     def _friedrichs_constant(self, r: WeakResidual, rule: Rule, sharp: bool) -> Bound | None:
         mesh, traces = self.basis.mesh, r.traces

@@ -31,7 +31,7 @@ from ..residual.norms import state_norm
 from ..residual.static import static_bound
 from ..residual.workspace import Workspace
 from .exact_maps import heat_map, ray_map
-from .functions import function_class
+from .functions import function_class, refuse_unknown
 from .gap import Gap, Prediction, whitening
 
 
@@ -41,17 +41,19 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     Of an `EllipticSource`, for the column with state u, discrete state u_h and residual r, and a sensor with adjoint
     states z and z_h, ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is
     rounding for a Galerkin state), the second one is at most the product of the energy errors. The class is that of the
-    finite-element functions that the columns of the space are; of a `SineSpace` or `CosineSpace`, the functions
-    themselves, with what interpolation leaves out. Point values are bounded on H1 on a line only; there both states
-    are taken on the mesh cut at the sensors.
+    finite-element functions that the columns of the space are; of a `SineSpace`, a `CosineSpace` or a `FunctionSpace`
+    of declared polynomials, the functions themselves, with what interpolation leaves out. Point values are bounded on
+    H1 on a line only; there both states are taken on the mesh cut at the sensors.
 
     Of a `HeatInitial` on a box, with sines, and of `Tomography` the map itself is known (`heat_map`, `ray_map`).
 
     Raises
     ------
     UncertifiedError
-        The sensors are not bounded functionals that are known here, or an energy error is only estimated.
+        The sensors are not bounded functionals that are known here, an energy error is only estimated, or of some
+        function only samples are known.
     """
+    refuse_unknown(problem.parameters)
     whiten = whitening(problem, data)
     if isinstance(problem, (HeatInitial, Tomography)):
         closed = heat_map(problem, whiten) if isinstance(problem, HeatInitial) else ray_map(problem, whiten)
@@ -194,6 +196,9 @@ class _Bounds:
         self.factor = state_norm(problem, "energy").factor
         zero = problem.equation(np.zeros(problem.parameters.basis.N))
         self.equation = replace(zero, boundary=_homogeneous(problem.boundary)) if homogeneous else zero
+        if zero.conductivity.error > 0.0 or zero.reaction.error > 0.0:
+            # It would change the residual on the adjoint states, which is computed.
+            raise UncertifiedError("a coefficient has a declared error; a continuous guarantee takes none")
         self.densities = problem.sensors.densities()
         self._constants = constant_basis(problem.basis)
         self.least: Any = np.inf

@@ -24,8 +24,9 @@ from ..problem.modes import SineSpace
 from ..problem.sampling import Sampler
 from ..problem.sensors import AverageSensors, PointSensors, Sensors
 from ..problem.tomography import RaySensors, Tomography
+from ..residual.friedrichs import connected_parts
 from ..residual.quadrature import MOST_ORDER
-from .functions import FunctionClass, function_class, is_function_class, radius_around, resolved_degree
+from .functions import FunctionClass, function_class, is_function_class, radius_around, resolution, resolved_degree
 from .gap import Gap, Prediction
 
 # Sums of sines and their integrals, relative to what they are sums of.
@@ -86,8 +87,8 @@ def heat_map(problem: HeatInitial, whitening: Array) -> ClosedMap:
     reason = _no_eigenfunctions(problem)
     if reason:
         raise UncertifiedError(
-            f"guarantee='continuous' is for EllipticSource, and for HeatInitial with a SineSpace on the whole box, "
-            f"constant diffusivity and u = 0 all around; here {reason}"
+            "guarantee='continuous' is for EllipticSource, and for HeatInitial with a SineSpace on a mesh that is its "
+            f"box, constant diffusivity and u = 0 all around; here {reason}"
         )
     assert isinstance(space, SineSpace)
     seen, off = _seen(space, problem.sensors)
@@ -108,7 +109,7 @@ def heat_map(problem: HeatInitial, whitening: Array) -> ClosedMap:
 
 
 def ray_map(problem: Tomography, whitening: Array) -> ClosedMap:
-    """Line integrals: exact for finite-element functions, by Gauss points on every chord for sines and cosines.
+    """Line integrals: exact for finite-element functions, by Gauss points on every chord for classes of functions.
 
     Raises
     ------
@@ -136,10 +137,11 @@ def ray_map(problem: Tomography, whitening: Array) -> ClosedMap:
 def _rays_of_functions(rays: RaySensors, functions: FunctionClass, whitening: Array) -> ClosedMap:
     space, mesh = functions.space, functions.mesh
     h = float(diameters(mesh).max())
-    degree, remainder = resolved_degree(space.steepness, h, radius_around(h, 1), 2 * MOST_POINTS - 1)
+    degree, away = resolution(space, h, radius_around(h, 1), 2 * MOST_POINTS - 1)
     F = ray_integrals(mesh, rays.origins, rays.directions, space.functions_at, degree // 2 + 1).T
     lengths = np.asarray(rays.matrix.sum(axis=1)).ravel()
-    errors = (2.0 * remainder + ROUNDING) * np.outer(lengths, space.amplitudes)
+    largest = np.abs(functions.values).max(axis=(1, 2))
+    errors = np.outer(lengths, 2.0 * away + ROUNDING * largest)
     # Quadrature may have made the functions too small.
     root = functions.root * (1.0 + float(np.linalg.norm(functions.missed(functions.orthonormal))))
 
@@ -154,13 +156,9 @@ def _no_eigenfunctions(problem: HeatInitial) -> str:
     space, mesh = problem.parameters, problem.basis.mesh
     if not isinstance(space, SineSpace) or not is_function_class(space):
         return f"the class is a {type(space).__name__} with inner={space.inner!r}"
-    low, high = mesh.p.min(axis=1), mesh.p.max(axis=1)
-    near = 1e-12 * float(np.max(high - low))
-    if np.any(np.abs(np.concatenate([space.low - low, space.high - high])) > near):
-        return "the box of the sines is not that of the mesh"
-    volume = float(np.prod(high - low))
-    if abs(float(measures(mesh).sum()) - volume) > 1e-11 * volume:
-        return "the mesh does not fill its box"
+    reason = _no_box(mesh, space.low, space.high)
+    if reason:
+        return reason
     if not _all_essential(problem.boundary, mesh):
         return "some of the boundary is not u = 0"
     if _diffusivity(problem) is None:
@@ -168,6 +166,26 @@ def _no_eigenfunctions(problem: HeatInitial) -> str:
     if not isinstance(problem.sensors, PointSensors):
         return "" if problem.sensors.densities() is not None else f"the sensors are {type(problem.sensors).__name__}"
     return "" if problem.sensors.bounded else "the sensors are points in the plane, not averages"
+
+
+def _no_box(mesh: Any, low: Array, high: Array) -> str:
+    """Why the domain of a mesh is not the box from `low` to `high`; empty if it is.
+
+    A crack, a hole or a gap has facets that belong to one element only and lie inside the box.
+    """
+    p = mesh.p[:, np.unique(mesh.t)]
+    near = 1e-12 * float(np.max(high - low))
+    if np.any(np.abs(np.concatenate([p.min(axis=1) - low, p.max(axis=1) - high])) > near):
+        return "the box of the sines is not that of the mesh"
+    ends = mesh.p[:, mesh.facets[:, mesh.boundary_facets()]]
+    sides = [np.all(np.abs(ends[i] - x) <= near, axis=0) for i in range(len(p)) for x in (low[i], high[i])]
+    inside = int(np.count_nonzero(~np.any(sides, axis=0)))
+    if inside:
+        return f"{inside} boundary facets lie inside the box: the domain has a crack, a hole or a gap"
+    volume = float(np.prod(high - low))
+    if connected_parts(mesh).max() > 0 or abs(float(measures(mesh).sum()) - volume) > 1e-11 * volume:
+        return "the mesh does not fill its box once"
+    return ""
 
 
 def _all_essential(boundary: BoundaryConditions, mesh: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Classes of true functions, sines or cosines, of which the columns of a space are only interpolants."""
+"""Classes of true functions, of which the columns of a space are only interpolants: sines, cosines, polynomials."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from skfem import Basis
 
-from ..errors import CoarseMeshError
+from ..errors import CoarseMeshError, UncertifiedError
 from ..problem.checks import Array
 from ..problem.mesh import diameters
 from ..problem.modes import CosineSpace, SineSpace
+from ..problem.polynomial import declared_error, known_degree, unknown
 from ..problem.sampling import Sampler
 from ..problem.space import ParameterSpace
 from ..residual.quadrature import MOST_ORDER
@@ -27,16 +28,24 @@ def function_class(space: ParameterSpace, mesh: Any) -> FunctionClass | None:
 
 
 def is_function_class(space: ParameterSpace) -> bool:
-    """Whether a continuous claim speaks of the sines or cosines themselves, not of their interpolants."""
-    return isinstance(space, (SineSpace, CosineSpace)) and space.inner == "l2"
+    """Whether a continuous claim speaks of the sines, cosines or given functions, not of their interpolants."""
+    return (isinstance(space, (SineSpace, CosineSpace)) or bool(space.functions)) and space.inner == "l2"
+
+
+def refuse_unknown(space: ParameterSpace) -> None:
+    """Raise an `UncertifiedError` if a function of the class is one of which only samples are known."""
+    for i, function in enumerate(space.functions):
+        if known_degree(function) is None:
+            raise UncertifiedError(unknown(f"column functions[{i}] of the class", "a space of finite-element fields"))
 
 
 class FunctionClass:
     """``p = sum_j c_j phi_j`` with the functions phi_j themselves, integrated on a mesh with a known remainder.
 
     On an element inside a circle of radius rho, a mode of wave number s and amplitude A is within
-    ``A (s rho)^(n+1) / (n+1)!`` of its Taylor polynomial of degree n. A rule with positive weights that is exact for
-    the squares of such polynomials misses at most twice that, times ``|Omega|^1/2``, of an L2 norm.
+    ``A (s rho)^(n+1) / (n+1)!`` of its Taylor polynomial of degree n; a declared polynomial is within its error of one.
+    A rule with positive weights that is exact for the squares of such polynomials misses at most twice that, times
+    ``|Omega|^1/2``, of an L2 norm.
 
     Attributes
     ----------
@@ -46,17 +55,17 @@ class FunctionClass:
 
     def __init__(self, space: Any, mesh: Any) -> None:
         self.space, self.mesh = space, mesh
-        order, remainder = _order(mesh, space.steepness)
+        order, away = _order(mesh, space)
         self.sampler = Sampler(mesh, order)
         x = self.sampler.x
         self.values: Array = space.functions_at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
         weighted = (self.values * self.sampler.dx).reshape(len(self.values), -1)
         self.root: Array = cholesky(weighted @ self.values.reshape(len(self.values), -1).T)
-        self._missed = 2.0 * remainder * float(np.sqrt(self.sampler.dx.sum()))
+        self._missed = 2.0 * away * float(np.sqrt(self.sampler.dx.sum()))
 
     def missed(self, coefficients: Array) -> Array:
         """What quadrature may miss of ``‖q - sum_j c_j phi_j‖``, for a vector c or for each column."""
-        return self._missed * (self.space.amplitudes @ np.abs(coefficients))
+        return np.asarray(self._missed @ np.abs(coefficients))
 
     @property
     def orthonormal(self) -> Array:
@@ -88,20 +97,33 @@ class FunctionClass:
         return np.array([[z @ np.broadcast_to(g, self.sampler.dx.shape).ravel() for g in samples] for z in weighted])
 
 
-def _order(mesh: Any, steepness: float) -> tuple[int, float]:
-    """An order, and the relative Taylor remainder of the functions at half of it; rounding, as far as there are rules.
+def _order(mesh: Any, space: Any) -> tuple[int, Array]:
+    """An order, and the distances of the functions from polynomials of half of it; see `resolution`."""
+    corners, h = mesh.t.shape[0], float(diameters(mesh).max())
+    # On quadrilaterals the Jacobian takes one degree.
+    spare = 1 if corners == 4 else 0
+    most = (MOST_ORDER[corners] - spare) // 2
+    degree, away = resolution(space, h, radius_around(h, mesh.dim()), most)
+    return max(2 * degree + spare, 6), away
+
+
+def resolution(space: Any, h: float, radius: float, most: int) -> tuple[int, Array]:
+    """A degree up to `most`, and for each function of a class how far from such polynomials it may be on an element.
 
     Raises
     ------
     CoarseMeshError
         The elements are so large for the functions that no rule integrates them.
+    UncertifiedError
+        The declared degree of a function is too high.
     """
-    corners, h = mesh.t.shape[0], float(diameters(mesh).max())
-    # On quadrilaterals the Jacobian takes one degree.
-    spare = 1 if corners == 4 else 0
-    most = (MOST_ORDER[corners] - spare) // 2
-    degree, remainder = resolved_degree(steepness, h, radius_around(h, mesh.dim()), most)
-    return max(2 * degree + spare, 6), remainder
+    if not space.functions:
+        degree, remainder = resolved_degree(space.steepness, h, radius, most)
+        return degree, remainder * space.amplitudes
+    degree = max(known_degree(function) or 0 for function in space.functions)
+    if degree > most:
+        raise UncertifiedError(f"a function of the class is declared to have the degree {degree}; expected {most}")
+    return degree, np.array([declared_error(function) for function in space.functions])
 
 
 def resolved_degree(steepness: float, h: float, radius: float, most: int) -> tuple[int, float]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..problem.checks import Array
+from ..problem.polynomial import Polynomial
 
 COORDINATES = ("x", "y")
 CONSTANTS = {"pi": float(np.pi), "e": float(np.e)}
@@ -75,6 +76,15 @@ class Expression:
             where = "" if not self.coordinates else f" at {points[(slice(None), *bad[0])].round(6).tolist()}"
             raise InputError(f"{self.name} is {_shown(self.text)}, which is no finite number{where}")
         return np.array(values)
+
+    @property
+    def degree(self) -> int | None:
+        """In x and y together, where sums, products and whole powers make the formula a polynomial; else None."""
+        return _degree(self._tree)
+
+    def as_function(self) -> Expression | Polynomial:
+        """The formula itself, declared as a polynomial where it is one by its structure."""
+        return self if self.degree is None else Polynomial(self, self.degree)
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -172,6 +182,29 @@ def _described(node: ast.AST) -> str:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + " ...")
+
+
+def _degree(node: ast.AST) -> int | None:
+    """Of a polynomial in the coordinates; None where the structure of the formula does not prove one."""
+    if isinstance(node, ast.Name):
+        return int(node.id in COORDINATES)
+    if isinstance(node, ast.UnaryOp):
+        return _degree(node.operand)
+    parts = node.args if isinstance(node, ast.Call) else [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    degrees = [_degree(part) for part in parts]
+    if not any(d != 0 for d in degrees):
+        return 0
+    if None in degrees or not isinstance(node, ast.BinOp):
+        return None
+    left, right = (d for d in degrees if d is not None)
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        return max(left, right)
+    if isinstance(node.op, ast.Mult):
+        return left + right
+    if isinstance(node.op, ast.Div):
+        return left if right == 0 else None
+    power = float(_value(node.right, {})) if right == 0 else -1.0
+    return left * int(power) if power >= 0.0 and power.is_integer() else None
 
 
 def _value(node: ast.AST, given: dict[str, Array]) -> Any:

@@ -61,7 +61,8 @@ def test_the_residual_of_the_parameter_that_is_handed_out(level, ripple):
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=6.0 * top)
     pde = certified(problem, candidate, points=100_000, bound="betting").residuals.pde
     assert truth <= pde.value <= 1.05 * truth
-    assert pde.source == "RMS of the functions u and q_h at 100000 random points, betting"
+    what = "RMS of the functions u and q_h within the declared envelope"
+    assert pde.source == f"{what} at 100000 random points, betting"
     assert pde.probability == 0.95
 
 

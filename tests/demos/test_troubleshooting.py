@@ -120,6 +120,11 @@ MISTAKES = {
     "nonlinear without a point": lambda: fc.stability(COEFFICIENT),
     "coarse mesh": lambda: fc.stability(source(fc.EigenmodeSpace(BASIS, 6)), guarantee="continuous"),
     "point sensors": lambda: fc.stability(source(sensors=fc.PointSensors(BASIS, POINTS)), guarantee="continuous"),
+    "function": lambda: fc.stability(source(conductivity=lambda x: 1.0 + x[0]), guarantee="continuous"),
+    "function of the class": lambda: fc.stability(
+        source(fc.FunctionSpace(BASIS, [lambda x: 1.0 + x[0]])), guarantee="continuous"
+    ),
+    "no box": lambda: fc.stability(heat(diffusivity=lambda x: 1.0 + x[0]), guarantee="continuous"),
     "wrong shape": lambda: certify(fc.ResidualRadius(), fc.Candidate(np.zeros(3), np.zeros(3))),
     "no state": lambda: certify(fc.ResidualRadius(), fc.Candidate(None, TRUTH)),
     "candidate of another mesh": lambda: certify(

@@ -25,7 +25,7 @@ from skfem.helpers import dot as product
 from skfem.helpers import grad
 
 import femcert as fc
-from femcert.problem.sampling import Sampler, dot, polynomial_fit
+from femcert.problem.sampling import Sampler, dot, norming_constant, polynomial_fit
 from femcert.residual.hierarchy import hierarchical_space
 
 
@@ -190,9 +190,9 @@ POLYNOMIALS = [
 def test_fits_bound_what_they_fit(name, degree, function):
     mesh = MESHES[name]()
     sampler = Sampler(mesh, 12)
-    fit = polynomial_fit(sampler, function(sampler.x), most=4)
-    assert fit is not None
+    fit = polynomial_fit(sampler, function(sampler.x), degree)
     assert fit.degree == degree
+    assert fit.away.max() <= 1e-12
     side = np.linspace(0.0, 1.0, 21)
     X = side[None] if mesh.dim() == 1 else np.array(np.meshgrid(side, side)).reshape(2, -1)
     if mesh.t.shape[0] == 3:
@@ -202,20 +202,36 @@ def test_fits_bound_what_they_fit(name, degree, function):
     assert np.all(away <= fit.spread + 1e-12)
     # Within a factor: monomials are bounded one by one.
     assert np.all(fit.spread <= 12.0 * away + 1e-12)
+    assert norming_constant(sampler, degree) >= 1.0
+    np.testing.assert_allclose(fit.at(Sampler(mesh, 0, points=X)), dense, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MESHES)
 def test_what_no_polynomial_fits(rng, name):
     mesh = MESHES[name]()
     sampler = Sampler(mesh, 12)
-    assert polynomial_fit(sampler, np.exp(4.0 * sampler.x[0]), most=4) is None
-    assert polynomial_fit(sampler, POLYNOMIALS[4][1](sampler.x), most=3) is None
-    assert polynomial_fit(sampler, rng.standard_normal((mesh.nelements, len(sampler.W))), most=4) is None
-    # With no more points than coefficients everything would fit, so nothing does.
-    few = Sampler(mesh, 2)
-    assert polynomial_fit(few, np.exp(few.x[0]), most=4) is None
+    assert polynomial_fit(sampler, np.exp(4.0 * sampler.x[0]), 1).away.max() > 1e-2
+    assert polynomial_fit(sampler, POLYNOMIALS[4][1](sampler.x), 3).away.max() > 1e-6
+    # Any polynomial of the degree is at most `norming` times its largest sample.
+    values = rng.standard_normal((mesh.nelements, len(sampler.W)))
+    fit = polynomial_fit(sampler, values, 3)
+    corners = sampler.at_points(np.asarray(mesh.elem.refdom.p))
+    largest, norming = np.abs(fit.at(sampler)).max(axis=1), norming_constant(sampler, 3)
+    assert np.all(np.abs(fit.at(corners)).max(axis=1) <= norming * largest)
+    assert norming <= 20.0
+
+
+@pytest.mark.parametrize("contrast", [1.0, 1e12])
+def test_what_is_constant_is_decided_on_each_element(contrast):
+    # Eight thousandths in the weak part are no rounding, however large the values elsewhere.
+    mesh = MeshTri().refined(2)
+    sampler = Sampler(mesh, 4)
+    strong = mesh.p[0, mesh.t].mean(axis=0)[:, None] < 0.5
+    fit = polynomial_fit(sampler, np.where(strong, contrast, 1.0 + 0.008 * sampler.x[1]), 1)
+    assert fit.degree == 1
+    assert fit.spread[~strong[:, 0]].min() > 1e-4
 
 
 def test_one_column_is_a_constant():
-    fit = polynomial_fit(Sampler(MeshTri(), 2), np.array([[2.0], [3.0]]), most=4)
+    fit = polynomial_fit(Sampler(MeshTri(), 2), np.array([[2.0], [3.0]]), 4)
     assert (fit.degree, fit.mean.tolist(), fit.spread.tolist()) == (0, [2.0, 3.0], [0.0, 0.0])

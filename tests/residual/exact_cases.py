@@ -125,7 +125,7 @@ def build(rng, element, coefficient, boundary, reaction, *, bubble=20.0):
         flux = tuple(part * a for part in u.gradient())
         solution, f = (u,), -1.0 * divergence(flux) + reaction * u
     conditions, alpha = _conditions(rng, boundary, solution, flux, normals, Y)
-    conductivity = a
+    conductivity = a.declared() if coefficient == "linear" else a
     if coefficient == "jump" and rng.random() < 0.5:
         conductivity = {"one": a[~right][0], "two": a[right][0]}
     source = Basis(basis.mesh, SOURCES[element[0]]())
@@ -182,13 +182,14 @@ def _conditions(rng, boundary, solution, flux, normals, Y):
         return flux[0] * normals[side][0] + flux[1] * normals[side][1]
 
     if boundary == "dirichlet":
-        return {"dirichlet": solution[0]}, {}
+        return {"dirichlet": solution[0].declared()}, {}
     at = {"left": solution[0], "right": solution[-1]}
     essential = {"two sides": ("left", "right"), "left": ("left",), "robin": ()}[boundary]
     robin, alpha = {}, {}
     if "right" not in essential and (boundary == "robin" or rng.random() < 0.5):
         a = float(rng.uniform(0.5, 5.0)) if at["right"].degree == 4 or rng.random() < 0.5 else 1.0 + Y
         alpha["right"] = a
-        robin["right"] = (a, outflow("right") + at["right"] * a)
-    natural = {side: outflow(side) for side in normals if side not in essential and side not in robin}
-    return {"dirichlet": {side: at[side] for side in essential}, "neumann": natural, "robin": robin}, alpha
+        given = a if isinstance(a, float) else a.declared()
+        robin["right"] = (given, (outflow("right") + at["right"] * a).declared())
+    natural = {side: outflow(side).declared() for side in normals if side not in essential and side not in robin}
+    return {"dirichlet": {side: at[side].declared() for side in essential}, "neumann": natural, "robin": robin}, alpha

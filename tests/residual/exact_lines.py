@@ -38,7 +38,7 @@ class LineCase:
             conductivity = float(self.a[0].coef[0])
         elif coefficient == "linear":
             self.a = (Polynomial([1.0, 2.0]),) * 2
-            conductivity = lambda x: 1.0 + 2.0 * x[0]  # noqa: E731
+            conductivity = fc.Polynomial(lambda x: 1.0 + 2.0 * x[0], 1)
         else:
             low, high = (1.0, CONTRAST)[:: rng.choice([-1, 1])]
             self.a = Polynomial([low]), Polynomial([high])

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.signal import convolve2d
 
+import femcert as fc
+
 
 class Frame:
     """The map ``x = A X + shift``."""
@@ -47,6 +49,10 @@ class Polynomial:
     @property
     def degree(self):
         return int(max(np.add(*np.nonzero(self.c)), default=0))
+
+    def declared(self):
+        """With its degree, so that bounds may rely on it."""
+        return fc.Polynomial(self, self.degree)
 
     def gradient(self):
         """With respect to x."""

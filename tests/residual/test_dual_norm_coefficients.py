@@ -37,7 +37,8 @@ def test_a_linear_conductivity_as_the_unknown(element, boundary):
     basis = case.problem.basis
     Q = Basis(basis.mesh, (ElementQuad1 if element[0] == "Q" else ElementTriP1)())
     problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(Q), sensors=case.problem.sensors, source=case.source, transform="identity",
+        basis, parameters=fc.FullSpace(Q), sensors=case.problem.sensors, source=case.source.declared(),
+        transform="identity",
         **conditions_of(case.problem),
     )  # fmt: skip
     for kind in ("galerkin", "waves", "noise", "other"):
@@ -138,7 +139,9 @@ def test_what_is_no_polynomial_makes_a_bound_an_estimate(mesh, norm):
     assert sides(basis, norm, conductivity=lambda x: np.where(x[0] < 0.3, 1.0, 9.0)) == ("estimate", "estimate")
     if mesh.dim() == 2:
         assert sides(basis, norm, neumann={"right": lambda x: np.sin(20.0 * x[1])}) == ("estimate", "estimate")
-        assert sides(basis, norm, neumann={"right": lambda x: 2.0 * x[1] ** 3}) == ("upper", "lower")
+        assert sides(basis, norm, neumann={"right": lambda x: 2.0 * x[1] ** 3}) == ("estimate", "estimate")
+        declared = fc.Polynomial(lambda x: 2.0 * x[1] ** 3, 3)
+        assert sides(basis, norm, neumann={"right": declared}) == ("upper", "lower")
         assert sides(basis, norm, robin={"right": (lambda x: np.exp(9 * x[1]), 0.0)}) == ("estimate", "estimate")
 
 

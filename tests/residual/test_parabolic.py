@@ -31,8 +31,8 @@ COLD = {"dirichlet": {"left": 0.0, "right": 0.0}}
 MIXED = {"dirichlet": {"left": 0.0}}
 ROBIN = {"dirichlet": {"left": 0.0}, "robin": {"right": (3.0, 0.0)}}
 KAPPAS = {
-    "constant": lambda x: 0.7 + 0.0 * x[0],
-    "linear": lambda x: 0.5 + 2.0 * x[0],
+    "constant": fc.Polynomial(lambda x: 0.7 + 0.0 * x[0], 0),
+    "linear": fc.Polynomial(lambda x: 0.5 + 2.0 * x[0], 1),
     "jump": lambda x: np.where(x[0] < 0.5, 0.2, 3.0),
 }
 

@@ -36,8 +36,8 @@ COEFFICIENTS = {
     "P2": ("P2", False),
     "exp P1": ("P1", True),
     "exp P2": ("P2", True),
-    "linear": lambda x: 1.5 + x[0] - 0.6 * x[-1],
-    "quartic": lambda x: 1.0 + 0.4 * x[0] ** 3 * x[-1],
+    "linear": fc.Polynomial(lambda x: 1.5 + x[0] - 0.6 * x[-1], 1),
+    "quartic": fc.Polynomial(lambda x: 1.0 + 0.4 * x[0] ** 3 * x[-1], 4),
 }
 WILD = {
     "exponential": lambda x: np.exp(3.0 * x[0]),
@@ -162,7 +162,7 @@ def test_norms_of_test_functions(kind, degree, name):
     mesh = a_mesh(kind)
     basis = Basis(mesh, ELEMENTS[kind][degree - 1]())
     a = a_field(mesh, kind, name)
-    for c in (0.0, lambda x: 1.0 + x[0], lambda x: 0.5 + x[-1] ** 2):
+    for c in (0.0, fc.Polynomial(lambda x: 1.0 + x[0], 1), fc.Polynomial(lambda x: 0.5 + x[-1] ** 2, 2)):
         rule = rules_of(basis, a, energy=True, c=c)
         results = []
         for quadrature in (quadrature_of(mesh, rule), reference_rule(mesh.dim(), kind == "tri")):
@@ -209,11 +209,11 @@ def test_functions_that_hide_from_a_few_points(mesh, function):
 def test_nearly_vanishing_coefficients_are_refused(kind):
     mesh = a_mesh(kind)
     basis = Basis(mesh, ELEMENTS[kind][0]())
-    rule = rules_of(basis, Given(lambda x: 1e-4 + (x[0] - 0.3) ** 2, "a", "positive"), energy=True)
+    rule = rules_of(basis, Given(fc.Polynomial(lambda x: 1e-4 + (x[0] - 0.3) ** 2, 2), "a", "positive"), energy=True)
     assert not rule.exact
     assert np.all(np.isfinite(rule.remainder))
     # Almost zero at an end only: a bound is known, but not a useful one.
-    a = Given(lambda x: 0.01 + x[0], "a", "positive")
+    a = Given(fc.Polynomial(lambda x: 0.01 + x[0], 1), "a", "positive")
     rule = rules_of(basis, a, energy=True)
     u = np.random.default_rng(3).standard_normal(basis.N)
     found, size = misfit(basis, a, quadrature_of(mesh, rule), u, 2, energy=True)
@@ -230,7 +230,7 @@ def test_the_least_conductivity_is_no_larger_than_any_sample(kind, name):
     basis = Basis(mesh, ELEMENTS[kind][0]())
     for size in (0.2, 0.9):
         a = a_field(mesh, kind, name, size)
-        rule = rules_of(basis, a, energy=True, c=lambda x: 0.3 + x[0] ** 2)
+        rule = rules_of(basis, a, energy=True, c=fc.Polynomial(lambda x: 0.3 + x[0] ** 2, 2))
         samples = evaluate(a, dense_rule(mesh), mesh)
         assert np.all(rule.least_conductivity <= samples.min(axis=1) * (1 + 1e-12))
         if size == 0.2 and "P2" not in name:

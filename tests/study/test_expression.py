@@ -191,3 +191,21 @@ def test_names_are_suggested():
 def test_y_on_a_line():
     with pytest.raises(InputError, match="uses y; the mesh has one dimension"):
         Expression("x + y", "problem.reaction")(np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize(
+    ("text", "degree"),
+    [
+        ("3", 0), ("sin(2)*pi", 0), ("x", 1), ("-x + 2*y", 1), ("x*y", 2), ("(1 + x)*(x - y)/3", 2), ("x**3*y", 4),
+        ("(x + y**2)**2", 4), ("x**(1 + 1)", 2), ("x**0", 0), ("2**3*x", 1), ("x**2/4 - sqrt(2)", 2),
+        ("sin(x)", None), ("1/x", None), ("x**0.5", None), ("x**-1", None), ("2**x", None), ("abs(x - 0.5)", None),
+        ("min(x, y)", None), ("x*exp(y)", None), ("sin(x)**0", None),
+    ],
+)  # fmt: skip
+def test_the_degree_by_structure(text, degree):
+    made = Expression(text)
+    assert made.degree == degree
+    known = made.as_function()
+    assert known is made if degree is None else (known.degree, known.error) == (degree, 0.0)
+    x = np.array([[0.3, 0.7], [0.2, 0.9]])
+    np.testing.assert_array_equal(known(x), made(x))

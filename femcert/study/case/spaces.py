@@ -52,7 +52,8 @@ def _of_kind(kind: str, options: dict[str, Any], basis: Basis, folder: Path) -> 
         coarse = read_mesh(options.pop("mesh"), folder, "class.mesh")
         return at_key("class", lambda: CoarseSpace(basis, coarse, **options))
     if kind == "functions":
-        made = [Expression(text, f"class.functions[{i}]") for i, text in enumerate(options.pop("functions"))]
+        texts = enumerate(options.pop("functions"))
+        made = [Expression(text, f"class.functions[{i}]").as_function() for i, text in texts]
         space = at_key("class", lambda: FunctionSpace(basis, made, **options))
         # It fails if they are linearly dependent; here, where the key is known.
         at_key("class.functions", lambda: space.root)

@@ -24,7 +24,7 @@ from ..keys import at_key
 def scalar_value(value: Any, key: str) -> Any:
     """A number, or a formula as a function of x."""
     made = number_or_expression(value, key)
-    return made if isinstance(made, Expression) else number(made, key)
+    return made.as_function() if isinstance(made, Expression) else number(made, key)
 
 
 def coefficient_value(value: Any, mesh: Mesh, key: str) -> Coefficient:
