@@ -51,12 +51,20 @@ class GuaranteedRadius(Rule):
         """Only a given one."""
         return self.state == "given"
 
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """All but optimality; a recomputed state has the boundary values prescribed."""
+        return ("data", "pde", *(("bc",) if self.judges_state else ()), "admissibility")
+
     def resolved(self, problem: Problem, data: Data) -> GuaranteedRadius:
         """The rule with the continuous stability constant, which is the same for all candidates."""
         if self.stability is not None or belongs(self.computed, problem, data):
             return self
         if not problem.linear:
-            raise UncertifiedError(f"a guaranteed radius is not known for a {type(problem).__name__}")
+            raise UncertifiedError(
+                f"a guaranteed radius is not known for a {type(problem).__name__}; take a rule for nonlinear problems, "
+                "such as ResidualRadius()"
+            )
         return replace(self, computed=continuous_constant(problem, data, None)[0])
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..certificate.parts import PARTS, radius_parts
 from ..selection import Selection
-from .selection_figure import PARTS, radius_parts
 
 # Part -> (what to call it, what it is).
 PART_WORDS = {

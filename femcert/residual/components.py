@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..bound import Bound
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
+from ..problem.checks import Array
 from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .physics import physics_residuals
@@ -52,18 +54,35 @@ def evaluate(
     problem.check_data(data)
     q = candidate.parameter
     u = problem.solve(q) if candidate.state is None else candidate.state
-    predicted = problem.predict(u, q)
-    misfit = data.norm(predicted - data.values)
-    rounding = problem.rounding_of(data, q) * (data.norm(predicted) + data.norm(data.values))
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
-        data=Bound(misfit + rounding, "upper", "norm of H u - y"),
+        data=Bound(_misfit(problem, data, u, q), "upper", "norm of H u - y"),
         pde=pde,
         bc=bc,
         optimality=optimality_residual(problem, data, candidate),
         admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,
     )
+
+
+def parameter_misfit(problem: Problem, data: Data, candidate: Candidate) -> Bound:
+    """``‖H S p - y‖_Y``, for rules that do not look at states.
+
+    For a linear problem p is the part of the parameter in the class; else the whole of it, since the part may be none
+    that the equation allows.
+    """
+    space, p = problem.parameters, candidate.parameter
+    if problem.linear:
+        p = space.field(space.project(p)[0])
+    source = "norm of H u - y, state recomputed" if problem.has_state else "norm of H q - y"
+    return Bound(_misfit(problem, data, problem.solve(p), p), "upper", source)
+
+
+def _misfit(problem: Problem, data: Data, state: Any, parameter: Array) -> float:
+    """Rounding included."""
+    predicted = problem.predict(state, parameter)
+    rounding = problem.rounding_of(data, parameter) * (data.norm(predicted) + data.norm(data.values))
+    return data.norm(predicted - data.values) + rounding
 
 
 def optimality_residual(problem: Problem, data: Data, candidate: Candidate) -> Bound:
