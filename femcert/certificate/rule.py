@@ -12,6 +12,7 @@ from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
+from ..residual import COMPONENTS
 from ..stability import Stability
 from ..stages import stage
 from .certificate import Certificate
@@ -50,7 +51,7 @@ class Rule(ABC):
     @property
     def decides(self) -> tuple[str, ...]:
         """Names of the residual components that enter the decision: the others are recorded, but not shown."""
-        return ("data", "pde", "bc", "optimality", "admissibility")
+        return COMPONENTS
 
     @property
     def failure_probability(self) -> float | None:

@@ -13,6 +13,9 @@ from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .physics import physics_residuals
 
+# In the order of the paper.
+COMPONENTS = ("data", "pde", "bc", "optimality", "admissibility")
+
 
 @dataclass(frozen=True)
 class Residuals:
@@ -43,7 +46,7 @@ class Residuals:
 
     def items(self) -> list[tuple[str, Bound]]:
         """Names and components, in the order of the paper."""
-        return [(name, getattr(self, name)) for name in ("data", "pde", "bc", "optimality", "admissibility")]
+        return [(name, getattr(self, name)) for name in COMPONENTS]
 
 
 def evaluate(

@@ -23,6 +23,7 @@ from ..certificate import Certificate
 from ..certificate.stochastic import check_zeta
 from ..errors import InputError
 from ..problem.candidate import Candidate
+from ..residual import COMPONENTS
 
 if TYPE_CHECKING:
     from .selection import Selection
@@ -112,6 +113,9 @@ def _check_digest(selection: Selection) -> None:
 
 def _check_rule(rule: dict[str, Any]) -> None:
     """The name of a rule of femcert fits its options: by another name, its sums would not be checked."""
+    decides = rule.get("decides", [])
+    if not isinstance(decides, list) or not all(component in COMPONENTS for component in decides):
+        raise InputError(f"the rule decides by {decides!r}; expected names of residuals")
     name, weighted = rule.get("name", ""), "pde_norm" in rule
     if not isinstance(name, str) or (name in WEIGHTED and not weighted) or (name in UNWEIGHTED and weighted):
         raise InputError(f"the rule {name!r} does not have these options")

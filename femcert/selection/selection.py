@@ -189,6 +189,8 @@ class Selection:
         # Files that were written before there was a status had no certificate of the baseline where nothing was decided.
         former = "accepted" if record["accepted"] else "undecided" if base is None else "rejected"
         record = {"status": former, **record}
+        if record["accepted"] != (record["status"] == "accepted"):
+            raise InputError(f"accepted contradicts the status {record['status']!r}")
         selection = cls(
             status=check_status(record["status"]),
             reason=str(record["reason"]),
