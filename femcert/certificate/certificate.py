@@ -67,21 +67,28 @@ class Certificate:
 
     @property
     def scale(self) -> str:
-        """The relative radius in words: a share in percent, and above 100 % that the data do not determine the answer.
+        """The relative radius in percent, and above 100 % that the data do not determine the answer.
 
         Nothing where the size of the answer is not known.
         """
+        return self._scaled("")
+
+    @property
+    def scale_of_answer(self) -> str:
+        """The same with the norm by name."""
+        return self._scaled(f" of the {self.norm} of the answer")
+
+    def _scaled(self, whole: str) -> str:
         share = self.relative
         if share is None:
             return ""
-        undetermined = f": {UNDETERMINED}" if share > 1.0 else ""
-        return f"{_percent(share)}{undetermined}"
+        return f"{_percent(share)}{whole}" + (f": {UNDETERMINED}" if share > 1.0 else "")
 
     def __str__(self) -> str:
         radius = self.radius
         sided = radius.side if self.scope == radius.side else f"{radius.side}, {self.scope}"
         words = f"{self.name}: radius {radius.value:.4g} ({sided}; {radius.source})"
-        return words if self.size is None else f"{words} in the {self.norm}; of the answer's {self.size:.4g}, {self.scale}"
+        return words if self.size is None else f"{words}, {self.scale_of_answer}"
 
     def certified_at(self, level: float) -> bool:
         """Whether ``eta <= level``, the paper's residual-certified test; also its stopping rule tau_cert."""

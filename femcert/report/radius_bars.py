@@ -72,6 +72,7 @@ def radius_bars(selection: Selection) -> Bars | None:
         wide = [(part, value, 100.0 * value / longest) for part, value in _ordered(parts[name])]
         words = f"{certificate.radius.side}, {certificate.scope}"
         words = "estimate" if certificate.scope == "estimate" else words
+        words += "" if certificate.size is None else f"; {certificate.scale_of_answer}"
         seen = [entry for entry in wide if entry[2] >= 100.0 * LEAST_WIDTH]
         bars.append(Bar(name, certificate.radius.value, words, certificate.radius.side == "upper", seen))
     used = [part for part in PARTS if any(found.get(part, 0.0) > 0.0 for found in parts.values())]

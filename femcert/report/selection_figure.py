@@ -69,7 +69,9 @@ def _fields(
 
 
 def _message(selection: Selection) -> str:
-    verdict = "accepted" if selection.accepted else "rejected"
+    if selection.status == "undecided":
+        return "Undecided, and the baseline is kept"
+    verdict = selection.status
     if selection.learned is None or selection.learned.name == "learned":
         return f"The learned candidate is {verdict}"
     name = style.displayed(selection.learned.name)
@@ -128,7 +130,10 @@ def _bars(axes: Any, selection: Selection) -> None:
         left += widths
     for i, (_, certificate) in enumerate(rows):
         text = f" {style.short(certificate.radius.value)} ({certificate.radius.side})"
+        # Each part of the scale on a line of its own.
+        text += "".join(f"\n {words}" for words in certificate.scale.split(": ") if words)
         axes.text(certificate.radius.value, i, text, va="center", fontsize=9)
     axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
-    axes.set_xlabel("radius, by residual")
+    norm = rows[0][1].norm
+    axes.set_xlabel("radius, by residual" + (f"; in the {norm},\nand relative to that of the answer" if norm else ""))
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
