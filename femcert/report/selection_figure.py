@@ -130,9 +130,9 @@ def _bars(axes: Any, selection: Selection) -> None:
         left += widths
     for i, (_, certificate) in enumerate(rows):
         text = f" {style.short(certificate.radius.value)} ({certificate.radius.side})"
-        # Each part of the scale on a line of its own.
-        text += "".join(f"\n {words}" for words in certificate.scale.split(": ") if words)
         axes.text(certificate.radius.value, i, text, va="center", fontsize=9)
+        axes.text(0.0, i - 0.32, f" {certificate.scale}", va="top", fontsize=8)
+    axes.set_ylim(-0.65, len(rows) - 0.6)
     axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
     norm = rows[0][1].norm
     axes.set_xlabel("radius, by residual" + (f"; in the {norm},\nand relative to that of the answer" if norm else ""))

@@ -53,26 +53,31 @@ def claim_words(selection: Selection) -> str:
     about = _UNDECIDED if selection.status == "undecided" else ""
     if chosen is None:
         return f"{about}Nothing is claimed about the baseline: it has no certificate."
-    return f"{about}{_radius_words(selection, chosen)}{_scale_words(chosen)}"
+    return about + _radius_words(selection, chosen) + ("" if about else _comparison_words(selection, chosen))
 
 
 def _radius_words(selection: Selection, chosen: Certificate) -> str:
     inside = "" if chosen.norm is None else f" in the {chosen.norm}"
     whose = f"The {'learned' if selection.accepted else 'baseline'} radius {digits(chosen.radius.value, 4)}{inside}"
-    if chosen.radius.side != "upper" or chosen.scope not in _CLAIMS:
-        base = selection.baseline
-        mixed = selection.accepted and base is not None and base.radius.side == "upper" and base.scope in _CLAIMS
-        more = _AGAINST_A_BOUND if mixed else _EVIDENCE
-        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{more}"
+    scale = "" if chosen.size is None else f" The radius is {chosen.scale_of_answer}."
+    if not _is_bound(chosen):
+        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{scale}"
     sure = ""
     if selection.confidence is not None:
         kept = selection.confidence.zeta_base if not selection.accepted else selection.confidence.zeta
         sure = f", with probability {percent(1.0 - kept)} at least"
-    return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{_EVIDENCE}"
+    return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{scale}"
 
 
-def _scale_words(chosen: Certificate) -> str:
-    return "" if chosen.size is None else f" It is {chosen.scale_of_answer}."
+def _comparison_words(selection: Selection, chosen: Certificate) -> str:
+    """What comparing the two radii does not say."""
+    base = selection.baseline
+    against = selection.accepted and base is not None and _is_bound(base) and not _is_bound(chosen)
+    return _AGAINST_A_BOUND if against else _EVIDENCE
+
+
+def _is_bound(certificate: Certificate) -> bool:
+    return certificate.radius.side == "upper" and certificate.scope in _CLAIMS
 
 
 def percent(share: float) -> str:
