@@ -46,7 +46,8 @@ class Bars:
     limit
         Where the learned bar must end to be accepted, in percent; None where radii do not decide.
     rows
-        Each part with a value beyond rounding anywhere: (key, name, meaning, baseline, learned), None without a certificate.
+        Each part with a value beyond rounding anywhere: (key, name, meaning, baseline, learned), None without a
+        certificate.
     """
 
     bars: list[Bar]

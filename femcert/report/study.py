@@ -20,7 +20,8 @@ STOPPED = {
 HEADINGS = {
     "level": "Level", "elements": "Elements", "dofs": "Dofs", "h": "h", "lower": "Lower bound", "upper": "Upper bound",
     "truth": "Truth", "effectivity": "Effectivity", "C_stab": "C stab", "radius_baseline": "R baseline",
-    "relative_baseline": "R / answer", "radius_learned": "R learned", "relative_learned": "R / answer", "decision": "Decision", "seconds": "Seconds",
+    "relative_baseline": "R / answer", "radius_learned": "R learned", "relative_learned": "R / answer",
+    "decision": "Decision", "seconds": "Seconds",
 }  # fmt: skip
 # Rounding of a bound that is sharp.
 _SLACK = 1e-9

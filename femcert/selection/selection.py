@@ -117,7 +117,7 @@ class Selection:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in HEAD)
         rows = [[escape(cell) for cell in row] for row in self.rows()]
-        body = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for name, *cells in rows)
+        body = "".join(f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>" for name, *cells in rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
         return visible(f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>{table}")
 
@@ -186,7 +186,7 @@ class Selection:
         compared, chance, solver = (record.get(name) for name in ("comparison", "confidence", "solver"))
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
-        # Files that were written before there was a status had no certificate of the baseline where nothing was decided.
+        # Files that were written before there was a status have no certificate of the baseline where none was decided.
         former = "accepted" if record["accepted"] else "undecided" if base is None else "rejected"
         record = {"status": former, **record}
         if record["accepted"] != (record["status"] == "accepted"):
