@@ -130,7 +130,7 @@ def draw_radii(axes, truth, selection, tally, total):
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False)
     accepted, better, _ = tally
-    decision = "accepted" if selection.accepted else "rejected"
+    decision = selection.status
     tail = f"{accepted} accepted, {better} really better"
     axes.set_title(f"learned {decision}; of {total} such sources\n{tail}", fontsize=10)
 

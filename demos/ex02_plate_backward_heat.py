@@ -121,7 +121,7 @@ def draw(problem, truth, data, baseline, candidates, selections, path):
 
 def verdict(selection):
     """Name and fate of the learned candidate."""
-    return f"{selection.learned.name}, {'accepted' if selection.accepted else 'rejected'}"
+    return f"{selection.learned.name}, {selection.status}"
 
 
 def summary(certificate, truth):

@@ -194,7 +194,7 @@ def table(case, verdicts):
     """Radii and verdicts as lines of text."""
     lines = [f"{'':12}{'baseline':>10}{'candidate':>11}   verdict"]
     for name, (base, other) in distances(case, verdicts).items():
-        words = "accepted" if verdicts[name].accepted else "rejected"
+        words = verdicts[name].status
         lines.append(f"{name:12}{base:10.3f}{other:11.3f}   {words}")
     errors = [case.problem.parameters.norm(c.parameter - case.truth) for c in (case.baseline, case.candidate)]
     lines.append(f"{'true error':12}{errors[0]:10.3f}{errors[1]:11.3f}   ({100 * error(case):.0f} % of the truth)")

@@ -189,7 +189,7 @@ def draw(channel, results, path):
         row[0].set_ylabel("one leak" if leaks == 1 else "two leaks", fontsize=12, fontweight="bold")
         accepted, better, _ = counts(trials)
         tally = f"of {len(trials)} such channels\n{accepted} accepted, {better} really better"
-        draw_radii(row[3], trials[0], f"library {'accepted' if trials[0].selection.accepted else 'rejected'}; {tally}")
+        draw_radii(row[3], trials[0], f"library {trials[0].selection.status}; {tally}")
     rows[1, 3].legend(frameon=False, fontsize=8.5, loc="upper right")
     style.save(figure, path)
 

@@ -290,7 +290,7 @@ def draw_radii(axes, section, one):
         axes.barh(places + 0.27 - 0.27 * i, values, 0.25, color=colour, label=name)
         for rule, place, value in zip(("paper", "covered"), places, values, strict=False):
             if (rule, name) in one.verdicts:
-                word = "accepted" if one.verdicts[rule, name].accepted else "rejected"
+                word = one.verdicts[rule, name].status
                 axes.text(1.1 * value, place + 0.27 - 0.27 * i, word, va="center", fontsize=9, fontweight="bold")
     axes.set_yticks(places, labels=list(rows))
     axes.set_xscale("log")

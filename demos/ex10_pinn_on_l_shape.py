@@ -176,7 +176,7 @@ def draw_bars(axes, trial):
     axes.barh(place - 0.18, wrong, 0.34, color=style.ORANGE, label="true error (unknown)")
     axes.set_yticks(place, labels=["PINN", "baseline"], fontsize=11)
     axes.set_xlabel("distance in the L2 norm")
-    axes.set_title("PINN accepted" if trial.selection.accepted else "PINN rejected", fontsize=11, fontweight="bold")
+    axes.set_title(f"PINN {trial.selection.status}", fontsize=11, fontweight="bold")
     axes.set_ylim(-0.5, 2.0)
     axes.locator_params(axis="x", nbins=6)
     style.tidy(axes, grid="x")

@@ -9,6 +9,10 @@ class InputError(FemcertError, ValueError):
     """What came in cannot be used; the message says what came and what was expected."""
 
 
+class MissingPackageError(InputError):
+    """A package that is asked for is not installed; the message names it."""
+
+
 class SolveError(FemcertError):
     """A factorization, an eigensolver or an iteration failed, or missed its accuracy check."""
 
@@ -19,6 +23,10 @@ class UncertifiedError(FemcertError):
 
 class CoarseMeshError(UncertifiedError):
     """What is asked for cannot be certified on this mesh, but on a finer one; the message says how fine."""
+
+
+class CandidateError(UncertifiedError):
+    """A candidate has no certificate because of what it is itself; another one may have one by the same rule."""
 
 
 class InconsistentError(UncertifiedError):

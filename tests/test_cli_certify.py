@@ -20,6 +20,7 @@ from skfem import MeshTri
 
 import femcert as fc
 from femcert.cli import main
+from femcert.linalg import backends
 
 ROOT = Path(__file__).parents[1]
 FILES = ["fields.vtu", "report.html", "selection.json", "summary.csv"]
@@ -277,10 +278,6 @@ MISTAKES = {
     "text for a number": (sub("radius = 0.06", 'radius = "wide"'), "sensors.radius is 'wide'; expected a number"),
     "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
     "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: a space of dimension 10000000000 on 861"),
-    "more modes than data": (
-        both(sub("modes = 8", "modes = 40"), sub('kind = "exact"', 'kind = "residual"')),
-        "case file .* k = 40 coordinates but .* m = 28",
-    ),
     "box of no size": (sub("modes = 8", "modes = 8\nbox = [[1, 0], [0, 1]]"), r"class.box is \[\[1"),
     "archive that is none": (
         both(sub('"candidate.vtu"', '"candidate.npz"'), lambda case: (case.parent / "candidate.npz").write_text("no")),
@@ -399,12 +396,66 @@ def test_a_mistake_is_said_in_one_line_and_nothing_is_written(case, tmp_path, ca
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("report.html", "old")]
 
 
-def test_a_failure_leaves_no_directory_behind(case, tmp_path, capsys):
-    change(case, "modes = 8", "modes = 40")
-    change(case, 'kind = "exact"', 'kind = "residual"')
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
-    assert "k = 40" in capsys.readouterr().err
+def undecided(case, out, capsys):
+    """The selection of a run that ends undecided, and what was printed."""
+    assert main(["certify", str(case), "--out", str(out)]) == 3
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith("undecided, baseline kept: ")
+    assert "rejected" not in captured.out
+    found = fc.Selection.load(out / "selection.json")
+    assert found.status == json.loads((out / "selection.json").read_text())["status"] == "undecided"
+    assert found.reason in captured.out
+    return found
+
+
+@pytest.mark.parametrize("kind", ["residual", "operational", "stochastic", "guaranteed", "exact", "dominance"])
+def test_more_modes_than_sensors_is_undecided(case, tmp_path, capsys, kind):
+    change(case, "modes = 8", "modes = 80")
+    change(case, 'kind = "exact"', f'kind = "{kind}"')
+    found = undecided(case, tmp_path / "out", capsys)
+    assert "80" in found.reason
+    assert "expected" in found.reason
+
+
+def test_a_mesh_too_coarse_for_the_rule_is_undecided(case, tmp_path, capsys):
+    change(case, FEW[1], FEW[0])
+    change(case, 'kind = "exact"', 'kind = "guaranteed"')
+    change(case, "modes = 8", "modes = 24")
+    found = undecided(case, tmp_path / "out", capsys)
+    assert "refine" in found.reason
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    page = html.unescape((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "ndecided" in page
+    assert "ejected" not in page
+    assert found.reason in page
+
+
+def test_a_rule_that_does_not_apply_is_undecided(case, tmp_path, capsys):
+    change(case, 'kind = "exact"', 'kind = "guaranteed"')
+    change(case, 'kind = "averages"', 'kind = "points"')
+    change(case, "radius = 0.06", "")
+    assert "RegionSensors" in undecided(case, tmp_path / "out", capsys).reason
+
+
+def test_a_missing_package_is_undecided(case, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv(backends.VARIABLE, "cholmod")
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 3
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert "pip install scikit-sparse" in captured.err
+    # The baseline needs it too, so there is nothing to write.
     assert [path.name for path in tmp_path.iterdir()] == ["case"]
+
+
+def test_an_undecided_case_is_not_silent(case, tmp_path, capfd):
+    change(case, "modes = 8", "modes = 40")
+    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 3
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "undecided" in captured.err
 
 
 def test_a_mark_of_byte_order_is_no_mistake(case, tmp_path):
@@ -477,10 +528,11 @@ def test_an_input_is_no_place_for_an_output(case, monkeypatch, capsys, name, lin
 
 def test_more_memory_than_there_is(case, tmp_path, capsys):
     change(case, 'kind = "exact" ', 'kind = "stochastic"\npoints = 10000000000000')
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 3
     message = capsys.readouterr().err
-    assert message.startswith("femcert certify: not enough memory: Unable to allocate")
+    assert "nothing is decided: not enough memory (Unable to allocate" in message
     assert message.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["case"]
 
 
 def test_no_space_left(case, tmp_path, monkeypatch, capsys):
@@ -515,10 +567,11 @@ def test_xdmf(case, tmp_path):
 def test_an_unsolvable_problem_fails_in_one_line(case, tmp_path, capsys):
     change(case, "ground = 0.0", "")
     change(case, "surface = [0.5,", "surface = [0.0,")
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 1
+    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 3
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "singular" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["case"]
 
 
 def test_as_a_process(case, tmp_path):

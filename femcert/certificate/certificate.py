@@ -12,6 +12,9 @@ from ..problem.checks import number
 from ..residual import Residuals
 from ..stability import Stability
 
+# What is said of an answer whose radius is larger than its norm.
+UNDETERMINED = "the data do not determine this"
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -36,6 +39,9 @@ class Certificate:
         Of the candidate.
     digest
         SHA-256 of the candidate as it was frozen before points were drawn, for rules that sample; else None.
+    size, norm
+        ``‖q‖_Q`` of the candidate's parameter, and the name of this norm, in which the radius is measured as well; None
+        in files that were written before there were any.
     """
 
     radius: Bound
@@ -46,7 +52,43 @@ class Certificate:
     noise_level: float
     name: str
     digest: str | None = None
+    size: float | None = None
+    norm: str | None = None
     _distance: Callable[[Any], float] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def relative(self) -> float | None:
+        """``radius / ‖q‖_Q``: the radius as a share of the answer; None where its size is not known."""
+        if self.size is None:
+            return None
+        if self.size == 0.0:
+            return 0.0 if self.radius.value == 0.0 else float("inf")
+        return self.radius.value / self.size
+
+    @property
+    def scale(self) -> str:
+        """The relative radius in percent, and above 100 % that the data do not determine the answer.
+
+        Nothing where the size of the answer is not known.
+        """
+        return self._scaled("")
+
+    @property
+    def scale_of_answer(self) -> str:
+        """The same with the norm by name."""
+        return self._scaled(f" of the {self.norm} of the answer")
+
+    def _scaled(self, whole: str) -> str:
+        share = self.relative
+        if share is None:
+            return ""
+        return f"{_percent(share)}{whole}" + (f": {UNDETERMINED}" if share > 1.0 else "")
+
+    def __str__(self) -> str:
+        radius = self.radius
+        sided = radius.side if self.scope == radius.side else f"{radius.side}, {self.scope}"
+        words = f"{self.name}: radius {radius.value:.4g} ({sided}; {radius.source})"
+        return words if self.size is None else f"{words}, {self.scale_of_answer}"
 
     def certified_at(self, level: float) -> bool:
         """Whether ``eta <= level``, the paper's residual-certified test; also its stopping rule tau_cert."""
@@ -79,12 +121,13 @@ class Certificate:
             "optimality_reported": self.residuals.reported,
             "stability": self.stability and self.stability.to_dict(),
             **({} if self.digest is None else {"digest": self.digest}),
+            **({} if self.size is None else {"size": self.size, "norm": self.norm}),
         }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
-        constant, digest = record["stability"], record.get("digest")
+        constant, digest, size = record["stability"], record.get("digest"), record.get("size")
         parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
         return cls(
             radius=Bound(**record["radius"]),
@@ -95,4 +138,12 @@ class Certificate:
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),
             digest=None if digest is None else str(digest),
+            size=None if size is None else number(size, "size", least=0.0),
+            norm=None if size is None else str(record["norm"]),
         )
+
+
+def _percent(share: float) -> str:
+    """A share as people read it: three digits, none behind the point above 100."""
+    value = 100.0 * share
+    return f"{value:,.0f} %" if 100.0 <= value < 1e6 else f"{value:.3g} %"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import UncertifiedError
+from ..errors import CandidateError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import Functions, callable_of
@@ -49,7 +49,7 @@ def check_derivatives(problem: Problem, candidate: Candidate, rng: np.random.Gen
 
     Raises
     ------
-    UncertifiedError
+    CandidateError
         They do not.
     """
     functions = candidate.functions
@@ -85,7 +85,7 @@ def _check(what: str, sides: list[Sides]) -> None:
     if wrong.any():
         i = int(np.argmax(wrong))
         came = f"its mean in a ball is {last.offered[i]:.4g}, that of the values' {last.values[i]:.4g}"
-        raise UncertifiedError(f"{what} does not belong to its values: {came}")
+        raise CandidateError(f"{what} does not belong to its values: {came}")
 
 
 def _identities(problem: Problem, functions: Functions, balls: list[Balls]) -> list[tuple[str, list[Sides]]]:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..residual import Residuals, evaluate
+from ..residual.components import parameter_misfit
 from ..stability import Stability, stability
 from ..stability.constant import GUARANTEES
 from .certificate import Certificate
@@ -73,6 +74,11 @@ class ExactRadius(Rule):
         """No state enters."""
         return False
 
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """The misfit of the parameter and its distance from the class."""
+        return ("data", "admissibility")
+
     def resolved(self, problem: Problem, data: Data) -> ExactRadius:
         """The rule with what is the same for all candidates: the consistent set, or the continuous constant."""
         if self.is_resolved(problem, data):
@@ -112,12 +118,12 @@ class ExactRadius(Rule):
         value, scope = self._radius(problem, data, candidate)
         residuals = evaluate(problem, data, candidate)
         distance = Bound(problem.parameters.distance(q), "upper", "distance from the admissible class")
+        misfit = parameter_misfit(problem, data, candidate)
+        parts = {**dict(residuals.items()), "data": misfit, "admissibility": distance}
         return Certificate(
             radius=Bound(value, "upper", type(self).__name__),
-            residuals=Residuals(
-                **{**dict(residuals.items()), "admissibility": distance}, reported=residuals.reported
-            ),
-            total=residuals.data.value,
+            residuals=Residuals(**parts, reported=residuals.reported),
+            total=misfit.value,
             stability=self.stability or self.computed,
             scope=scope,
             noise_level=data.noise_level,
@@ -138,7 +144,7 @@ class ExactRadius(Rule):
             if self.guarantee == "discrete" and constant is not None:
                 value = min(value, sum(proven_radius(problem, data, candidate, constant)))
         if not np.isfinite(value):
-            raise UncertifiedError(f"the exact radius of {candidate.name!r} is {value}")
+            raise CandidateError(f"the exact radius of {candidate.name!r} is {value}")
         return value, scope
 
     def evidence_at(self, problem: Problem, data: Data, candidate: Candidate) -> Evidence:

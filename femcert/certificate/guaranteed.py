@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import Array
@@ -102,7 +102,7 @@ def guaranteed_parts(
     total = misfit.value + pde.value + bc.value + data.noise_level
     radius = max(1.0, gap.exact.stretch) * constant.radius(total) + distance
     if not np.isfinite(radius):
-        raise UncertifiedError(f"the guaranteed radius of {candidate.name!r} is {radius}")
+        raise CandidateError(f"the guaranteed radius of {candidate.name!r} is {radius}")
     return GuaranteedParts(
         data=misfit,
         pde=pde,
@@ -123,7 +123,10 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
     """A continuous constant with its map: the given one if it belongs here."""
     k, m = problem.parameters.dimension, problem.observation_count
     if k > m:
-        raise UncertifiedError(f"the class has k = {k} coordinates and there are m = {m} observations: C is infinite")
+        raise UncertifiedError(
+            f"the class has k = {k} coordinates but there are only m = {m} observations, so C is infinite; expected "
+            "k <= m: add sensors or take a smaller class"
+        )
     if given is None or (given.scope == "continuous" and given.gap is None):
         # One that was loaded from a file knows nothing of adjoint states.
         given = stability_of(problem, data=data, guarantee="continuous")

@@ -55,12 +55,20 @@ class GuaranteedRadius(Rule):
         """Only a given one."""
         return self.state == "given"
 
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """All but optimality; a recomputed state has the boundary values prescribed."""
+        return ("data", "pde", *(("bc",) if self.judges_state else ()), "admissibility")
+
     def resolved(self, problem: Problem, data: Data) -> GuaranteedRadius:
         """The rule with the continuous stability constant, which is the same for all candidates."""
         if self.is_resolved(problem, data):
             return self
         if not problem.linear:
-            raise UncertifiedError(f"a guaranteed radius is not known for a {type(problem).__name__}")
+            raise UncertifiedError(
+                f"a guaranteed radius is not known for a {type(problem).__name__}; take a rule for nonlinear problems, "
+                "such as ResidualRadius()"
+            )
         known = self.computed if belongs(self.computed, problem, data) else self.stability
         constant = continuous_constant(problem, data, known)[0]
         check_explained_continuously(problem, data, constant)

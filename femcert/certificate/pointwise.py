@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import REPEATED, Functions, callable_of, interpolant
@@ -50,7 +50,7 @@ class PointwiseResidual:
         again = self._values(joined, np.concatenate([cells[order], np.arange(mesh.nelements)]))[: len(values)]
         size = np.abs(values).max() + self._largest_load(x, cells)
         if not np.abs(again - values[order]).max() <= REPEATED * size:
-            raise UncertifiedError(f"the residual of {name!r} at a point depends on the other points of its batch")
+            raise CandidateError(f"the residual of {name!r} at a point depends on the other points of its batch")
 
     def _largest_load(self, x: Array, cells: Cells) -> float:
         """Largest value at points of what the candidate's terms cancel with: the source."""

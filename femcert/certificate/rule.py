@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
+from ..residual import COMPONENTS
 from ..stability import Stability
 from ..stages import stage
 from .certificate import Certificate
@@ -56,6 +57,11 @@ class Rule(ABC):
         return True
 
     @property
+    def decides(self) -> tuple[str, ...]:
+        """Names of the residual components that enter the decision: the others are recorded, but not shown."""
+        return COMPONENTS
+
+    @property
     def failure_probability(self) -> float | None:
         """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
         return None
@@ -70,7 +76,8 @@ class Rule(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
-        return {"name": type(self).__name__, "stability": "given" if self.stability is not None else "computed"}
+        stability = "given" if self.stability is not None else "computed"
+        return {"name": type(self).__name__, "stability": stability, "decides": list(self.decides)}
 
 
 @stage("certificates")
@@ -104,7 +111,9 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     check_units(problem.check_data(data), candidate)
-    return rule.resolved(problem, data).certify(problem, data, candidate)
+    found = rule.resolved(problem, data).certify(problem, data, candidate)
+    space = problem.parameters
+    return replace(found, size=space.norm(candidate.parameter), norm=space.norm_name)
 
 
 def check_units(data: Data, candidate: Candidate | None = None) -> None:
@@ -116,4 +125,5 @@ def check_units(data: Data, candidate: Candidate | None = None) -> None:
     for name, largest in sizes.items():
         if 0.0 < largest < SMALLEST or largest > LARGEST:
             words = f"at most {largest:.2g}, too {'small' if largest < 1.0 else 'large'} to be squared"
-            raise UncertifiedError(f"the {name} is {words}; choose another unit")
+            error = UncertifiedError if name == "data" else CandidateError
+            raise error(f"the {name} is {words}; choose another unit")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.checks import number
@@ -72,6 +72,12 @@ class WeightedRule(Rule):
         """Weights of the residual components ``pde``, ``bc`` and ``optimality``."""
         return {"pde": 1.0, "bc": 1.0, "optimality": 0.0}
 
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """The components with a weight, and the distance from the class if `covered`."""
+        weighted = (name for name, weight in self.weights.items() if weight != 0.0)
+        return ("data", *weighted, *(("admissibility",) if self.covered else ()))
+
     def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
         """The candidate whose residuals are taken, and what the radius adds for it."""
         check_candidate(problem, candidate)
@@ -116,7 +122,7 @@ class WeightedRule(Rule):
         holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * norm(q)
         value = max(radius, proven + allowance) if holds else radius
         if not np.isfinite(value):
-            raise UncertifiedError(f"the radius of {candidate.name!r} is {value}")
+            raise CandidateError(f"the radius of {candidate.name!r} is {value}")
         distance = Bound(problem.parameters.distance(q), "upper", "distance from the admissible class")
         parts = {**dict(residuals.items()), "pde": pde, "admissibility": distance}
         return Certificate(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import REPEATED, check_frozen
@@ -120,10 +120,11 @@ class StochasticRadius(WeightedRule):
 
         Raises
         ------
-        UncertifiedError
+        CandidateError
             The candidate changed while it was sampled, or its functions are not those it was made of, or offer
-            derivatives that are not theirs, or answer by the batch that a point is in; its training saw one of the
-            points; a sample is above its envelope.
+            derivatives that are not theirs, or answer by the batch that a point is in; a sample is above its envelope.
+        UncertifiedError
+            Its training saw one of the points.
         """
         if self.seed is None:
             return self.resolved(problem, data).certify(problem, data, candidate)
@@ -132,11 +133,11 @@ class StochasticRadius(WeightedRule):
         digest, before = _fingerprint(problem, candidate)
         certificate = super().certify(problem, data, candidate)
         if candidate.digest != frozen:
-            raise UncertifiedError(f"the values of {candidate.name!r} changed while it was sampled")
+            raise CandidateError(f"the values of {candidate.name!r} changed while it was sampled")
         check_frozen(problem, candidate)
         after = _fingerprint(problem, candidate)[1]
         if not np.abs(after - before).max(initial=0.0) <= REPEATED * np.abs(before).max(initial=0.0):
-            raise UncertifiedError(f"the residual of {candidate.name!r} changed while it was sampled")
+            raise CandidateError(f"the residual of {candidate.name!r} changed while it was sampled")
         check_derivatives(problem, candidate, np.random.default_rng([self.seed, int(digest, 16), 1]))
         return replace(certificate, digest=digest)
 
@@ -164,7 +165,7 @@ class StochasticRadius(WeightedRule):
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
-            raise UncertifiedError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
+            raise CandidateError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
         top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
         what = "" if exact is None else " of the functions u and q_h within the declared envelope"
         how = "" if self.sampling == "uniform" else " by importance"

@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import FemcertError, InputError
 from ..stages import collected, stage
-from .shared import SUCCESS, directory, progress
-from .streams import say
+from .shared import SUCCESS, UNDECIDED, NotDecidedError, directory, progress
+from .streams import complain, say
 
 if TYPE_CHECKING:
     from ..selection import Selection
@@ -28,7 +28,8 @@ def add(commands: Any) -> None:
         help="decide between a classical and a learned reconstruction",
         description="Read an inverse problem, its data and a candidate from a case file, certify the candidate and a "
         "classical baseline, and write the decision: selection.json, summary.csv, fields.vtu and report.html. Exit "
-        "code 0 whichever of them is taken.",
+        "code 0 if the candidate is accepted or rejected; 3 if nothing could be decided, because the rule does not "
+        "apply, the baseline cannot be certified or a package is missing; 2 if the case cannot be read or built.",
     )
     command.add_argument("case", type=Path, nargs="?", metavar="CASE.toml", help="the case file")
     command.add_argument(
@@ -60,9 +61,7 @@ def _certify(options: argparse.Namespace) -> int:
     import numpy as np
 
     from ..report.files import check_apart, check_free, draft_directory, publish
-    from ..study.case import read_certify_case
     from ..study.case.certify import all_files
-    from ..study.keys import at_key
 
     with progress(STAGES, options.quiet) as bar:
 
@@ -72,18 +71,42 @@ def _certify(options: argparse.Namespace) -> int:
 
         # What overflows fails a check, and that says more than a warning of NumPy.
         with collected(began) as timings, np.errstate(over="ignore", invalid="ignore"):
-            case = read_certify_case(options.case)
+            case = _built(options.case)
             origin = _origin(case, options.case)
             check_apart(options.out, all_files(), [options.case, *case.inputs.values()])
             with draft_directory(options.out) as draft:
                 # First: a place that cannot be written to should not cost a run.
                 check_free(options.out, all_files())
-                selection = at_key(f"case file '{options.case}'", case.select)
+                selection = _selected(case, options.case)
                 _write(selection, draft, case, timings.seconds, origin)
                 publish(draft, options.out, owned=all_files(), last=case.files[-1])
     if not options.quiet:
         say(selection, f"written: {', '.join(str(options.out / name) for name in case.files)}")
-    return SUCCESS
+    elif selection.status == "undecided":
+        complain(f"femcert certify: {selection.decision}: {selection.reason}")
+    return UNDECIDED if selection.status == "undecided" else SUCCESS
+
+
+def _built(case_file: Path) -> CertifyCase:
+    """The case; whatever keeps it from being built is bad input."""
+    from ..study.case import read_certify_case
+
+    try:
+        return read_certify_case(case_file)
+    except FemcertError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"case file '{case_file}': {error}") from None
+
+
+def _selected(case: CertifyCase, case_file: Path) -> Selection:
+    """The decision; where not even the baseline can be computed, there is none."""
+    try:
+        return case.select()
+    except FemcertError as error:
+        raise NotDecidedError(f"case file '{case_file}': nothing is decided: {error}") from None
+    except MemoryError as error:
+        raise NotDecidedError(f"case file '{case_file}': nothing is decided: not enough memory ({error})") from None
 
 
 def _origin(case: CertifyCase, case_file: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..errors import FemcertError, InputError
 from . import certify, refine, sweep, validate
 from .completion import PrintCompletion
-from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, stages_said
+from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, UNDECIDED, NotDecidedError, stages_said
 from .streams import accept_all_letters, complain, flushed, say
 
 # As shells say it: 128 plus the number of the signal.
@@ -49,6 +49,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             name = f"femcert {options.command}"
             with stages_said(options.verbose):
                 return int(options.run(options))
+    except NotDecidedError as error:
+        return _end(name, _one_line(error), UNDECIDED)
     except (InputError, OSError) as error:
         return _end(name, _one_line(error), BAD_INPUT)
     except FemcertError as error:

@@ -12,7 +12,11 @@ from typing import Any
 
 from ..stages import LOGGER
 
-SUCCESS, FAILED_CHECK, BAD_INPUT = 0, 1, 2
+SUCCESS, FAILED_CHECK, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
+
+
+class NotDecidedError(Exception):
+    """Nothing could be decided, and there is nothing to return; the message says why."""
 
 
 def whole(text: str, least: int = 1) -> int:

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from ..errors import InputError
+from ..errors import MissingPackageError
 from ..problem.checks import Array
 
 
 def load_torch() -> Any:
-    """The module ``torch``, or an `InputError` that says how to install it."""
+    """The module ``torch``, or a `MissingPackageError` that says how to install it."""
     try:
         return import_module("torch")
     except ImportError as error:
-        raise InputError(f"PyTorch cannot be imported ({error}); pip install 'femcert[learn]'") from None
+        raise MissingPackageError(f"PyTorch cannot be imported ({error}); pip install 'femcert[learn]'") from None
 
 
 def tensor(array: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, MissingPackageError
 
 # The package behind each backend, and what is imported of it.
 PACKAGES = {
@@ -111,7 +111,8 @@ def _checked(name: Any, origin: str) -> str:
     if name not in PACKAGES:
         raise InputError(f"{origin} is {name!r}; expected one of {', '.join(map(repr, PACKAGES))}")
     if not is_installed(name):
-        raise InputError(f"{origin} is {name!r}, but {PACKAGES[name][0]} is not installed; try pip install")
+        package = PACKAGES[name][0]
+        raise MissingPackageError(f"{origin} is {name!r}, but {package} is not installed; try pip install {package}")
     return str(name)
 
 

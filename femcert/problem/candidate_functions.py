@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, UncertifiedError
+from ..errors import CandidateError, InputError
 from .base import Problem
 from .checks import Array, frozen, number, real_array
 from .lagrange import sampled
@@ -91,4 +91,4 @@ def check_frozen(problem: Problem, candidate: Any) -> None:
     for basis, function, stored, name in pairs:
         now, then = interpolant(basis, function, name), np.asarray(stored, dtype=float)
         if not np.abs(now - then).max() <= REPEATED * np.abs(then).max():
-            raise UncertifiedError(f"the {name} of {candidate.name!r} changed after it was frozen; make it anew")
+            raise CandidateError(f"the {name} of {candidate.name!r} changed after it was frozen; make it anew")

@@ -70,6 +70,11 @@ class ParameterSpace:
         """Sparse matrix W with ``‖q‖_Q² = q' W q``."""
         return mass_matrix(self.basis) if self.inner == "l2" else freeze_sparse(identity(self.basis.N))
 
+    @property
+    def norm_name(self) -> str:
+        """What the norm of Q is called, where a radius is shown."""
+        return "L2 norm" if self.inner == "l2" else "Euclidean norm of the dofs"
+
     @cached_property
     def gram(self) -> Any:
         """``G = B' W B``, dense for global modes and sparse for local functions."""

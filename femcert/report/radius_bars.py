@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..certificate.parts import PARTS, radius_parts
 from ..selection import Selection
-from .selection_figure import PARTS, radius_parts
 
 # Part -> (what to call it, what it is).
 PART_WORDS = {
@@ -20,6 +20,8 @@ PART_WORDS = {
 }
 # Narrower than this share of the longest bar, a part is not seen.
 LEAST_WIDTH = 2e-3
+# Smaller than this share, it is rounding.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Bars:
     limit
         Where the learned bar must end to be accepted, in percent; None where radii do not decide.
     rows
-        Each part with a value anywhere: (key, name, meaning, baseline, learned), None without a certificate.
+        Each part with a value beyond rounding anywhere: (key, name, meaning, baseline, learned), None without a
+        certificate.
     """
 
     bars: list[Bar]
@@ -72,9 +75,10 @@ def radius_bars(selection: Selection) -> Bars | None:
         wide = [(part, value, 100.0 * value / longest) for part, value in _ordered(parts[name])]
         words = f"{certificate.radius.side}, {certificate.scope}"
         words = "estimate" if certificate.scope == "estimate" else words
+        words += "" if certificate.size is None else f"; {certificate.scale_of_answer}"
         seen = [entry for entry in wide if entry[2] >= 100.0 * LEAST_WIDTH]
         bars.append(Bar(name, certificate.radius.value, words, certificate.radius.side == "upper", seen))
-    used = [part for part in PARTS if any(found.get(part, 0.0) > 0.0 for found in parts.values())]
+    used = [part for part in PARTS if any(found.get(part, 0.0) > ROUNDING * longest for found in parts.values())]
     values = [[parts[n].get(part, 0.0) if n in parts else None for n, _ in named] for part in used]
     rows = [(part, *PART_WORDS[part], left, right) for part, (left, right) in zip(used, values, strict=True)]
     return Bars(bars, 100.0 * end / longest if decides else None, rows)

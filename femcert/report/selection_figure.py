@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificate.parts import PARTS, radius_parts
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
@@ -16,7 +16,6 @@ from ..selection import Selection
 from . import style
 from .fields import draw_image, draw_line
 
-PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "admissibility", "other")
 _COLOURS = (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.RED, style.GREY)
 PART_COLOURS = dict(zip(PARTS, _COLOURS, strict=True))
 
@@ -54,35 +53,6 @@ def plot_selection(
     return style.write_figure(path, draw)
 
 
-def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, float]:
-    """The radius split in proportion to its summands ``data + a_pde pde + a_bc bc + delta + a_opt optimality``.
-
-    The distance from the class, where the rule adds it, stands under ``"admissibility"``, what is left under
-    ``"other"``. A rule without weights measures the set of consistent parameters: its distance and that from the class
-    add up in squares on the mesh, where they are orthogonal. The parts sum to the radius.
-    """
-    residuals, radius = certificate.residuals, certificate.radius.value
-    outside = min(residuals.admissibility.value, radius) if rule.get("covered", True) else 0.0
-    weights = rule.get("weights")
-    if weights is None or certificate.stability is None:
-        share = outside**2 / radius if radius > 0.0 else 0.0
-        if rule.get("guarantee") == "continuous":
-            share = outside
-        return {"consistent": radius - share, "admissibility": share}
-    shares = {
-        "data": residuals.data.value,
-        "pde": weights.get("pde", 1.0) * residuals.pde.value,
-        "bc": weights.get("bc", 1.0) * residuals.bc.value,
-        "noise": certificate.noise_level,
-        "optimality": weights.get("optimality", 0.0) * residuals.optimality.value,
-    }
-    total = sum(shares.values())
-    explained = certificate.stability.constant.value * total**certificate.stability.exponent
-    explained = min(explained, radius - outside)
-    parts = {name: explained * share / total if total > 0.0 else 0.0 for name, share in shares.items()}
-    return {**parts, "admissibility": outside, "other": radius - outside - sum(parts.values())}
-
-
 def _fields(
     selection: Selection, problem: Problem, truth: Any, baseline: Candidate | None, learned: Candidate | None
 ) -> list[tuple[str, Array, dict[str, Any]]]:
@@ -96,7 +66,9 @@ def _fields(
 
 
 def _message(selection: Selection) -> str:
-    verdict = "accepted" if selection.accepted else "rejected"
+    if selection.status == "undecided":
+        return "Undecided, and the baseline is kept"
+    verdict = selection.status
     if selection.learned is None or selection.learned.name == "learned":
         return f"The learned candidate is {verdict}"
     name = style.displayed(selection.learned.name)
@@ -156,6 +128,9 @@ def _bars(axes: Any, selection: Selection) -> None:
     for i, (_, certificate) in enumerate(rows):
         text = f" {style.short(certificate.radius.value)} ({certificate.radius.side})"
         axes.text(certificate.radius.value, i, text, va="center", fontsize=9)
+        axes.text(0.0, i - 0.32, f" {certificate.scale}", va="top", fontsize=8)
+    axes.set_ylim(-0.65, len(rows) - 0.6)
     axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
-    axes.set_xlabel("radius, by residual")
+    norm = rows[0][1].norm
+    axes.set_xlabel("radius, by residual" + (f"; in the {norm},\nand relative to that of the answer" if norm else ""))
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))

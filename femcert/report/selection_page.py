@@ -19,7 +19,7 @@ from .selection_maps import (
     state_section,
     truth_section,
 )
-from .selection_words import claim_words, decision_words, percent, provenance, rule_words, sources, tiles
+from .selection_words import claim_words, decision_words, percent, provenance, rule_words, tiles
 
 # By their names in the page's style; the same hues as in `plot_selection`.
 PART_COLOURS = {
@@ -51,7 +51,6 @@ def selection_page(
         bars=radius_bars(selection),
         names={part: words[0] for part, words in PART_WORDS.items()},
         colours=PART_COLOURS,
-        sources=sources(selection),
         rule=rule_words(selection.rule),
         confidence=_confidence_rows(selection),
         sections=_sections(selection, shown),

@@ -24,7 +24,9 @@ _OPTIONS = {
     "sampling": "sampling",
     "certified": "computed weights",
     "state": "state",
+    "decides": "residuals that decide",
 }
+_UNDECIDED = "This says nothing about the learned candidate: change what stands above, and run it again. "
 _EVIDENCE = " A smaller radius is not a smaller error: it is stronger evidence."
 _AGAINST_A_BOUND = " It was compared with the proven radius of the baseline: this is no evidence that it is as good."
 _CLAIMS = {
@@ -37,6 +39,8 @@ _CLAIMS = {
 
 def decision_words(selection: Selection) -> tuple[str, str]:
     """The decision, and why."""
+    if selection.status == "undecided":
+        return "Undecided, and the baseline is kept", selection.reason
     name = "" if selection.learned is None else selection.learned.name
     who = "The learned candidate" + (f" “{name}”" if name not in ("", "learned", "baseline") else "")
     verdict = "is accepted" if selection.accepted else "is rejected and the baseline kept"
@@ -46,19 +50,34 @@ def decision_words(selection: Selection) -> tuple[str, str]:
 def claim_words(selection: Selection) -> str:
     """What the radius of the selected reconstruction claims."""
     chosen = selection.learned if selection.accepted else selection.baseline
+    about = _UNDECIDED if selection.status == "undecided" else ""
     if chosen is None:
-        return "Nothing is claimed about the baseline: it has no certificate."
-    whose = f"The {'learned' if selection.accepted else 'baseline'} radius {digits(chosen.radius.value, 4)}"
-    if chosen.radius.side != "upper" or chosen.scope not in _CLAIMS:
-        base = selection.baseline
-        mixed = selection.accepted and base is not None and base.radius.side == "upper" and base.scope in _CLAIMS
-        more = _AGAINST_A_BOUND if mixed else _EVIDENCE
-        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{more}"
+        return f"{about}Nothing is claimed about the baseline: it has no certificate."
+    return about + _radius_words(selection, chosen) + ("" if about else _comparison_words(selection, chosen))
+
+
+def _radius_words(selection: Selection, chosen: Certificate) -> str:
+    inside = "" if chosen.norm is None else f" in the {chosen.norm}"
+    whose = f"The {'learned' if selection.accepted else 'baseline'} radius {digits(chosen.radius.value, 4)}{inside}"
+    scale = "" if chosen.size is None else f" The radius is {chosen.scale_of_answer}."
+    if not _is_bound(chosen):
+        return f"{whose} is an estimate: nothing is proven about the distance to the truth.{scale}"
     sure = ""
     if selection.confidence is not None:
         kept = selection.confidence.zeta_base if not selection.accepted else selection.confidence.zeta
         sure = f", with probability {percent(1.0 - kept)} at least"
-    return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{_EVIDENCE}"
+    return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{scale}"
+
+
+def _comparison_words(selection: Selection, chosen: Certificate) -> str:
+    """What comparing the two radii does not say."""
+    base = selection.baseline
+    against = selection.accepted and base is not None and _is_bound(base) and not _is_bound(chosen)
+    return _AGAINST_A_BOUND if against else _EVIDENCE
+
+
+def _is_bound(certificate: Certificate) -> bool:
+    return certificate.radius.side == "upper" and certificate.scope in _CLAIMS
 
 
 def percent(share: float) -> str:
@@ -68,9 +87,12 @@ def percent(share: float) -> str:
 
 def tiles(selection: Selection) -> list[tuple[str, str]]:
     """The few numbers to see first: (value, what it is)."""
+    named = (("baseline", selection.baseline), ("learned candidate", selection.learned))
     found = [
         (digits(c.radius.value, 4) if c is not None else "none", f"radius of the {who}{_sided(c)}")
-        for who, c in (("baseline", selection.baseline), ("learned candidate", selection.learned))
+        for who, c in named
+        # Where nothing is decided, there is nothing to say of what is missing.
+        if c is not None or selection.status != "undecided"
     ]
     if selection.comparison is not None:
         found.append((digits(selection.comparison.margin, 4), "margin: accepted if at most tolerance²"))
@@ -86,7 +108,10 @@ def tiles(selection: Selection) -> list[tuple[str, str]]:
 
 
 def _sided(certificate: Certificate | None) -> str:
-    return "" if certificate is None else f" ({certificate.radius.side})"
+    if certificate is None:
+        return ""
+    side = f" ({certificate.radius.side})"
+    return side if certificate.size is None else f"{side}, {certificate.scale_of_answer}"
 
 
 def rule_words(record: dict[str, Any]) -> str:
@@ -95,7 +120,7 @@ def rule_words(record: dict[str, Any]) -> str:
         return ""
     if "weights" not in record:
         return f"Rule: {record.get('name')}, for the {record.get('guarantee', 'discrete')} problem."
-    weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items())
+    weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items() if value)
     if record.get("guarantee") == "continuous":
         return f"Rule: {record.get('name')}, for the continuous problem. Physics is measured at the sensors."
     pde_norm, norm = record.get("pde_norm", "rms"), record.get("norm", "energy")
@@ -104,25 +129,6 @@ def rule_words(record: dict[str, Any]) -> str:
         sampled = f", bounded from {record['points']:,} random points" if "points" in record else ""
         physics = f"as root mean square of the strong residual{sampled}"
     return f"Rule: {record.get('name')} with the weights {weights}. Physics is measured {physics}."
-
-
-def sources(selection: Selection) -> dict[str, str]:
-    """Where each number of the evidence comes from; of both candidates where they differ."""
-    found: dict[str, dict[str, str]] = {}
-    for who, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
-        if certificate is not None:
-            bounds = {"radius": certificate.radius, **dict(certificate.residuals.items())}
-            if certificate.stability is not None:
-                bounds["stability constant"] = certificate.stability.constant
-            for name, bound in bounds.items():
-                found.setdefault(name, {})[who] = bound.source
-    return {name: _both(by) for name, by in found.items()}
-
-
-def _both(by: dict[str, str]) -> str:
-    if len(set(by.values())) == 1:
-        return next(iter(by.values()))
-    return ", ".join(f"{who}: {source}" for who, source in by.items())
 
 
 def provenance(selection: Selection, shown: Shown | None) -> list[tuple[str, str]]:

@@ -20,7 +20,8 @@ STOPPED = {
 HEADINGS = {
     "level": "Level", "elements": "Elements", "dofs": "Dofs", "h": "h", "lower": "Lower bound", "upper": "Upper bound",
     "truth": "Truth", "effectivity": "Effectivity", "C_stab": "C stab", "radius_baseline": "R baseline",
-    "radius_learned": "R learned", "decision": "Decision", "seconds": "Seconds",
+    "relative_baseline": "R / answer", "radius_learned": "R learned", "relative_learned": "R / answer",
+    "decision": "Decision", "seconds": "Seconds",
 }  # fmt: skip
 # Rounding of a bound that is sharp.
 _SLACK = 1e-9
@@ -42,6 +43,8 @@ def study_page(study: Study) -> str:
         has_truth=any(row.truth is not None for row in study.rows),
         estimated=sorted({name for row in study.rows for name in row.estimates}),
         decisions=[row.decision for row in study.rows if row.decision],
+        undecided=study.undecided(),
+        norm=next((s.baseline.norm for s in study.selections if s is not None and s.baseline is not None), None),
         stopped=STOPPED[study.stopped],
         pictures=pictures,
         versions=package_versions(),

@@ -113,6 +113,7 @@ def _distributions(axes: Any, result: Sweep) -> None:
 def _outcome_points(axes: Any, result: Sweep, shown: NDArray[np.bool_], ratio: Array, error: Array) -> float | None:
     """Draw the trials by what came of them; the height at which an error ratio of zero is drawn, if there is one."""
     accepted, better, worse = (flags.ravel() for flags in (result.accepted(), result.better, result.worse))
+    rejected = ~accepted & ~result.undecided().ravel()
     positive = error[shown & (error > 0.0)]
     zero = shown & (error == 0.0)
     least = float(positive.min()) if positive.size else 0.1
@@ -120,8 +121,8 @@ def _outcome_points(axes: Any, result: Sweep, shown: NDArray[np.bool_], ratio: A
     chosen = _some(shown)
     height = np.where(error == 0.0, least / 4.0, error)
     groups = (
-        ("rejected, not better", ~accepted & ~better, "#b6bcc6", 4, 1),
-        ("rejected, better (false rejection)", ~accepted & better, style.SKY, 4, 2),
+        ("rejected, not better", rejected & ~better, "#b6bcc6", 4, 1),
+        ("rejected, better (false rejection)", rejected & better, style.SKY, 4, 2),
         ("selected, no worse (safe)", accepted & ~worse, style.GREEN, 6, 3),
         ("selected, worse (unsafe)", accepted & worse, style.RED, 22, 4),
     )

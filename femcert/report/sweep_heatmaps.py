@@ -28,7 +28,7 @@ def unsafe(result: Sweep) -> Any:
 
 def false_rejections(result: Sweep) -> Any:
     """False rejections, likewise."""
-    flags = ~result.accepted() & result.better
+    flags = ~result.accepted() & ~result.undecided() & result.better
     return _rates(result, flags, "False rejections", 1.0)
 
 

@@ -21,8 +21,8 @@ REGIMES = (
     "regime", "regimes", "ratio", "error_ratio", "accept_rate", "better_rate", "unsafe_rate", "false_rejection_rate",
 )  # fmt: skip
 RULES = (
-    "rule", "noise", "trials", "accepted", "safe", "unsafe", "false_rejections", "accept_rate", "unsafe_rate",
-    "unsafe_of_accepted", "false_rejection_rate",
+    "rule", "noise", "trials", "accepted", "safe", "unsafe", "false_rejections", "undecided", "accept_rate",
+    "unsafe_rate", "unsafe_of_accepted", "false_rejection_rate",
 )  # fmt: skip
 
 

@@ -26,12 +26,12 @@ def find(result: Validation, name: str, scenario: str = "default") -> Outcome | 
 
 
 def decided(outcome: Outcome) -> str:
-    """Which candidates were accepted and which rejected, as a sentence."""
+    """Which candidates were accepted, rejected and left undecided, as a sentence."""
     words = []
-    for decision in ("accept", "reject"):
-        names = [v.candidate.name for v in outcome.verdicts if v.decision == decision]
+    for status in ("accepted", "rejected", "undecided"):
+        names = [v.candidate.name for v in outcome.verdicts if v.selection.status == status]
         if names:
-            words.append(f"{decision}ed: {', '.join(names)}")
+            words.append(f"{status}: {', '.join(names)}")
     return "; ".join(words)
 
 

@@ -5,7 +5,7 @@ The physics residual comes as the paper's RMS, and as a dual norm over the conti
 
 from .boundary import boundary_norm
 from .checker import flux_majorant
-from .components import Residuals, evaluate
+from .components import COMPONENTS, Residuals, evaluate
 from .dual import DualNorm, dual_norm
 from .friedrichs import friedrichs_constant, poincare_constant
 from .optimality import KKT, kkt_residual, reduced_gradient_norm
@@ -13,6 +13,7 @@ from .parabolic import SpaceTimeNorm, space_time_norm
 from .strong import strong_rms
 
 __all__ = [
+    "COMPONENTS",
     "KKT",
     "DualNorm",
     "Residuals",

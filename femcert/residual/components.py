@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..bound import Bound
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
+from ..problem.checks import Array
 from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .physics import physics_residuals
+
+# In the order of the paper.
+COMPONENTS = ("data", "pde", "bc", "optimality", "admissibility")
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Residuals:
 
     def items(self) -> list[tuple[str, Bound]]:
         """Names and components, in the order of the paper."""
-        return [(name, getattr(self, name)) for name in ("data", "pde", "bc", "optimality", "admissibility")]
+        return [(name, getattr(self, name)) for name in COMPONENTS]
 
 
 def evaluate(
@@ -52,17 +57,34 @@ def evaluate(
     problem.check_data(data)
     q = candidate.parameter
     u = problem.solve(q) if candidate.state is None else candidate.state
-    misfit = data.norm(problem.predict(u, q) - data.values)
-    rounding = problem.lost_to_rounding(data, u, q)
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
-        data=Bound(misfit + rounding, "upper", "norm of H u - y"),
+        data=Bound(_misfit(problem, data, u, q), "upper", "norm of H u - y"),
         pde=pde,
         bc=bc,
         optimality=optimality_residual(problem, data, candidate),
         admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,
     )
+
+
+def parameter_misfit(problem: Problem, data: Data, candidate: Candidate) -> Bound:
+    """``‖H S p - y‖_Y``, for rules that do not look at states.
+
+    For a linear problem p is the part of the parameter in the class; else the whole of it, since the part may be none
+    that the equation allows.
+    """
+    space, p = problem.parameters, candidate.parameter
+    if problem.linear:
+        p = space.field(space.project(p)[0])
+    source = "norm of H u - y, state recomputed" if problem.has_state else "norm of H q - y"
+    return Bound(_misfit(problem, data, problem.solve(p), p), "upper", source)
+
+
+def _misfit(problem: Problem, data: Data, state: Any, parameter: Array) -> float:
+    """Rounding included."""
+    misfit = data.norm(problem.predict(state, parameter) - data.values)
+    return misfit + problem.lost_to_rounding(data, state, parameter)
 
 
 def optimality_residual(problem: Problem, data: Data, candidate: Candidate) -> Bound:

@@ -2,7 +2,7 @@
 
 Checked is what can be computed again from the record alone:
 
-- ``accepted`` against the radii and the tolerance, or against the margin of the comparison;
+- ``status`` and ``accepted`` against the radii and the tolerance, or against the margin of the comparison;
 - for the paper's rules, the sum of the weighted residuals, and the radius against the stability constant times it;
 - the digest of the selected candidate against the stored state and parameter;
 - the probabilities against the rule, against each other, and against what the sampled bounds say of themselves;
@@ -17,10 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..certificate import Certificate
 from ..certificate.stochastic import check_zeta
 from ..errors import InputError
 from ..problem.candidate import Candidate
+from ..residual import COMPONENTS
 
 if TYPE_CHECKING:
     from .selection import Selection
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 WEIGHTED = ("ResidualRadius", "OperationalRadius", "StochasticRadius")
 # Those with other radii, which have none of their options. Other names are rules of users.
 UNWEIGHTED = ("GuaranteedRadius", "ExactRadius", "Dominance")
+STATUSES = ("accepted", "rejected", "undecided")
 SCOPES = ("continuous", "discrete", "estimate")
 # Sums may be added in another order.
 ROUNDING = 1e-9
@@ -45,16 +49,28 @@ def check_record(selection: Selection) -> None:
         _check_scope(part)
         _check_sum(part, selection.rule)
         _check_sampling(part, selection.rule)
-    if selection.accepted != _within_limit(selection):
+    if selection.status != _status(selection):
         raise InputError("the decision contradicts the evidence")
 
 
-def _within_limit(selection: Selection) -> bool:
-    if selection.baseline is None or selection.learned is None:
-        return False
+def check_status(status: Any) -> str:
+    """`status` if it is one of the three."""
+    if status not in STATUSES:
+        raise InputError(f"status is {status!r}; expected one of {', '.join(map(repr, STATUSES))}")
+    return str(status)
+
+
+def _status(selection: Selection) -> str:
+    """What the evidence says; where the learned candidate has no certificate, the record knows whose fault it is."""
+    if selection.baseline is None or not np.isfinite(selection.baseline.radius.value):
+        return "undecided"
+    if selection.learned is None:
+        return "rejected" if selection.accepted else selection.status
     if selection.comparison is not None:
-        return selection.comparison.accepts(selection.tolerance)
-    return selection.learned.radius.value <= selection.baseline.radius.value + selection.tolerance
+        within = selection.comparison.accepts(selection.tolerance)
+    else:
+        within = selection.learned.radius.value <= selection.baseline.radius.value + selection.tolerance
+    return "accepted" if within else "rejected"
 
 
 def _check_comparison(selection: Selection) -> None:
@@ -97,6 +113,9 @@ def _check_digest(selection: Selection) -> None:
 
 def _check_rule(rule: dict[str, Any]) -> None:
     """The name of a rule of femcert fits its options: by another name, its sums would not be checked."""
+    decides = rule.get("decides", [])
+    if not isinstance(decides, list) or not all(component in COMPONENTS for component in decides):
+        raise InputError(f"the rule decides by {decides!r}; expected names of residuals")
     name, weighted = rule.get("name", ""), "pde_norm" in rule
     if not isinstance(name, str) or (name in WEIGHTED and not weighted) or (name in UNWEIGHTED and weighted):
         raise InputError(f"the rule {name!r} does not have these options")

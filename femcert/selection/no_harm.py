@@ -11,7 +11,7 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
 from ..certificate.rule import check_units
-from ..errors import FemcertError, InputError, SolveError, UncertifiedError
+from ..errors import CandidateError, FemcertError, InputError, MissingPackageError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
@@ -21,10 +21,17 @@ from .case import Case
 from .confidence import Confidence
 from .geometry import unchanged_geometry
 from .guard import CandidateFailure, attempt, guarded
+from .reason import misfit_words, radii_reason
 from .selection import Selection, package_versions
 from .state_solver import StateSolver
 
 Solver = Candidate | Callable[[Problem, Data], Candidate]
+# What a rule, a certificate of the baseline or a package that is not there raises.
+SETUP_ERRORS = (FemcertError, ImportError)
+
+
+class SetupFailure(Exception):
+    """Why a learned candidate could not be judged, though it did nothing wrong; the message is the reason."""
 
 
 def no_harm(
@@ -57,16 +64,17 @@ def no_harm(
     Returns
     -------
     Selection
-        The decision with its evidence. Whatever goes wrong with the learned candidate (an exception, a missed time
-        limit, NaN, complex values, a wrong shape, changed data) or with a certificate leads to the baseline, and
-        `Selection.reason` says what happened.
+        The decision with its evidence. Whatever goes wrong with the learned candidate itself (an exception, a missed
+        time limit, NaN, complex values, a wrong shape, changed data) is a rejection. Where the rule cannot be applied,
+        the baseline cannot be certified or a package is missing, nothing is decided: `Selection.status` is
+        ``"undecided"``. Both lead to the baseline, and `Selection.reason` says what happened.
 
     Raises
     ------
     InputError
-        The problem, data, rule or tolerance cannot be used.
-    SolveError
-        The baseline failed: without it there is nothing safe to fall back to.
+        The problem, data, rule or tolerance is not one.
+    FemcertError
+        The baseline failed (a `SolveError`, or what its solver raised): without it there is nothing safe to return.
 
     Examples
     --------
@@ -80,23 +88,24 @@ def no_harm(
     >>> guess = fc.Candidate.from_coefficients(problem, [1.0, -0.5])
     >>> classical = fc.Tikhonov(choose="gcv")
     >>> selection = fc.no_harm(problem, data, baseline=classical, learned=guess, rule=fc.ExactRadius())
-    >>> selection.accepted
-    False
+    >>> selection.status
+    'rejected'
     >>> print(selection.reason)
-    the learned radius 1.086 exceeds the baseline's 0.105
+    the learned radius 1.086 exceeds the baseline's 0.105: it misses ...
     """
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     rule, refusal = _fixed(problem, data, rule)
-    record: dict[str, Any] = {"rule": rule.to_dict(), "tolerance": margin}
+    record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     safe = _baseline(problem, data, baseline)
     case = Case(problem, data, safe)
+    if refusal is not None:
+        reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
+        return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     try:
-        if refusal is not None:
-            raise refusal
         base = certify(problem, data, safe, rule)
-    except UncertifiedError as error:
-        reason = f"the baseline cannot be certified, so nothing can replace it: {error}"
-        return _kept(case, reason, baseline=None, **record, **_solved(problem))
+    except SETUP_ERRORS as error:
+        reason = f"the baseline cannot be certified: {error}"
+        return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     record |= _solved(problem)
     chance = rule.failure_probability
     try:
@@ -104,16 +113,20 @@ def no_harm(
     except CandidateFailure as failure:
         confidence = None if chance is None else Confidence(chance, None)
         reason = f"the learned candidate was not usable: {failure}{_chance(confidence, accepted=False)}"
-        return _kept(case, reason, baseline=base, confidence=confidence, **record)
+        return _kept(case, "rejected", reason, baseline=base, confidence=confidence, **record)
+    except SetupFailure as failure:
+        confidence = None if chance is None else Confidence(chance, None)
+        return _kept(case, "undecided", str(failure), baseline=base, confidence=confidence, **record)
     confidence = None
     if comparison is None:
         confidence = None if chance is None else Confidence(chance, chance)
-        accepted, reason = _decision(base, other, margin, confidence)
+        status, reason = _decision(base, other, record["rule"], margin, confidence)
     else:
-        accepted, reason = comparison.accepts(margin), comparison.reason(margin)
+        status = "accepted" if comparison.accepts(margin) else "rejected"
+        reason = f"{comparison.reason(margin)}; {misfit_words(base, other)}"
     return Selection.of(
-        _handed_out(problem, candidate, rule) if accepted else safe,
-        accepted=accepted,
+        _handed_out(problem, candidate, rule) if status == "accepted" else safe,
+        status=status,
         reason=reason,
         baseline=base,
         learned=other,
@@ -136,15 +149,23 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
 
 
 @stage("rule")
-def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, UncertifiedError | None]:
+def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, Exception | None]:
     """The rule with everything computed that is the same for both candidates, or why it cannot be."""
     # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
     rule = copy.copy(rule)
     try:
         check_units(data)
         return rule.resolved(problem, data), None
-    except UncertifiedError as error:
+    except SETUP_ERRORS as error:
         return rule, error
+
+
+def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
+    """The rule's record; where there is no state, nothing of one decides."""
+    found = rule.to_dict()
+    if not problem.has_state:
+        found["decides"] = [name for name in rule.decides if name not in ("pde", "bc")]
+    return found
 
 
 def _solved(problem: Problem) -> dict[str, Any]:
@@ -154,9 +175,9 @@ def _solved(problem: Problem) -> dict[str, Any]:
     return {"solver": solver, "versions": package_versions() | own}
 
 
-def _kept(case: Case, reason: str, **rest: Any) -> Selection:
+def _kept(case: Case, status: str, reason: str, **rest: Any) -> Selection:
     """The baseline, where the learned candidate could not even be compared."""
-    return Selection.of(case.baseline, accepted=False, reason=reason, learned=None, case=case, **rest)
+    return Selection.of(case.baseline, status=status, reason=reason, learned=None, case=case, **rest)
 
 
 def _judged(
@@ -164,12 +185,37 @@ def _judged(
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
-    with stage("learned candidate"), unchanged_geometry(problem):
-        candidate = guarded(learned, problem, data, time_limit=time_limit)
+    try:
+        with stage("learned candidate"), unchanged_geometry(problem):
+            candidate = guarded(learned, problem, data, time_limit=time_limit)
+    except CandidateFailure as failure:
+        if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
+            raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
+        raise
     if type(learned) is not Candidate:
         _check_untouched(problem, data, safe, rule, base)
-    other = attempt(lambda: certify(problem, data, candidate, rule), None)
-    return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
+    attempt(lambda: check_candidate(problem, candidate), None)
+    try:
+        other = attempt(lambda: certify(problem, data, candidate, rule), None)
+        return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
+    except CandidateFailure as failure:
+        cause = failure.__cause__
+        if cause is None or _own_fault(cause, candidate):
+            raise
+        what = cause if isinstance(cause, FemcertError) else f"{type(cause).__name__}: {cause}"
+        raise SetupFailure(f"the learned candidate cannot be certified: {what}") from None
+
+
+def _own_fault(error: BaseException, candidate: Candidate) -> bool:
+    """Whether a certificate failed by what the candidate is, and not by rule, mesh, data or installation.
+
+    The baseline has a certificate by the same rule; so what is left of wrong input is the candidate's. Code that is not
+    femcert's runs only where a candidate is made of functions, or in a rule of a user.
+    """
+    if isinstance(error, FemcertError):
+        wrong_input = isinstance(error, InputError) and not isinstance(error, MissingPackageError)
+        return wrong_input or isinstance(error, CandidateError)
+    return candidate.functions is not None and not isinstance(error, (ImportError, MemoryError))
 
 
 def _handed_out(problem: Problem, candidate: Candidate, rule: Rule) -> Candidate:
@@ -179,29 +225,19 @@ def _handed_out(problem: Problem, candidate: Candidate, rule: Rule) -> Candidate
     return Candidate(problem.solve(candidate.parameter), candidate.parameter, candidate.optimality, candidate.name)
 
 
-def _decision(base: Certificate, other: Certificate, margin: float, confidence: Confidence | None) -> tuple[bool, str]:
+def _decision(
+    base: Certificate, other: Certificate, rule: dict[str, Any], margin: float, confidence: Confidence | None
+) -> tuple[str, str]:
     """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
-    # Written so that a NaN, wherever it came from, rejects; infinite radii compare nothing.
-    accepted = bool(other.radius.value <= base.radius.value + margin and np.isfinite(base.radius.value))
-    said, own = _radii_said(base.radius.value, other.radius.value, margin, accepted=accepted)
-    allowed = f"the baseline's {said}" + (f" + tolerance {margin:g}" if margin else "")
-    compared = f"is within {allowed}" if accepted else f"exceeds {allowed}"
-    reason = f"the learned radius {own} {compared}"
-    if accepted and base.radius.side == "upper" != other.radius.side:
-        reason += "; it is an estimate, the baseline's is a bound"
+    if not np.isfinite(base.radius.value):
+        return "undecided", f"the baseline's radius is {base.radius.value}: there is nothing to compare with"
+    # Written so that a NaN, wherever it came from, rejects.
+    accepted = bool(other.radius.value <= base.radius.value + margin)
+    reason = radii_reason(base, other, rule, margin, accepted=accepted)
     if base.radius.side == "upper" and (not accepted or other.radius.side == "upper"):
         # An estimate claims nothing, with whatever probability.
         reason += _chance(confidence, accepted=accepted)
-    return accepted, reason
-
-
-def _radii_said(base: float, other: float, margin: float, *, accepted: bool) -> tuple[str, str]:
-    """Both radii with four digits, or as many more as it takes to see the decision in them."""
-    for digits in range(4, 18):
-        said, own = f"{base:.{digits}g}", f"{other:.{digits}g}"
-        if not np.isfinite(base) or (float(own) <= float(said) + margin) == accepted:
-            break
-    return said, own
+    return "accepted" if accepted else "rejected", reason
 
 
 def _chance(confidence: Confidence | None, *, accepted: bool) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..bound import Bound
 from ..certificate import Certificate, Comparison
 from ..errors import InputError
 from ..problem.candidate import Candidate
@@ -20,12 +19,18 @@ from ..problem.checks import Array, frozen, number, real_array, real_vector
 from ..problem.files import check_regular
 from .case import Case
 from .confidence import Confidence
-from .consistency import check_record
+from .consistency import check_record, check_status
+from .evidence_rows import HEAD, evidence_rows
 from .seal import parsed, sealed_text, without_seal
 from .state_solver import StateSolver
 from .visible import visible
 
 SCHEMA = "femcert.selection/1"
+DECISIONS = {
+    "accepted": "learned candidate accepted",
+    "rejected": "learned candidate rejected, baseline kept",
+    "undecided": "undecided, baseline kept",
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,10 @@ class Selection:
 
     Attributes
     ----------
-    accepted
-        Whether the learned candidate was taken.
+    status
+        ``"accepted"``: the learned candidate was taken. ``"rejected"``: it has weaker evidence than the baseline, or
+        failed itself. ``"undecided"``: rule, baseline or set-up failed, `reason` says what to change; nothing is said
+        about the learned candidate, and the baseline is kept.
     reason
         One sentence.
     state, parameter
@@ -56,7 +63,7 @@ class Selection:
         What it was made from, in memory only: not saved, not compared; None after loading from a file.
     """
 
-    accepted: bool
+    status: str
     reason: str
     state: Array | None
     parameter: Array
@@ -77,6 +84,11 @@ class Selection:
         return cls(state=state, parameter=frozen(np.asarray(chosen.parameter, dtype=float)), **rest)
 
     @property
+    def accepted(self) -> bool:
+        """Whether the learned candidate was taken."""
+        return self.status == "accepted"
+
+    @property
     def ratio(self) -> float | None:
         """The paper's Gamma, ``R_learned / R_baseline``; None where a radius is missing."""
         if self.baseline is None or self.learned is None:
@@ -87,31 +99,27 @@ class Selection:
     @property
     def decision(self) -> str:
         """What was decided, in words."""
-        return "learned candidate accepted" if self.accepted else "learned candidate rejected, baseline kept"
+        return DECISIONS[self.status]
 
-    def rows(self) -> list[tuple[str, str, str]]:
-        """The evidence as rows (quantity, baseline, learned)."""
-        left, right = _evidence(self.baseline), _evidence(self.learned)
-        names = left or right
-        rows = [(name, left.get(name, "-"), right.get(name, "-")) for name in names]
-        compared = [] if self.comparison is None else [("margin", "-", f"{self.comparison.margin:.4g}")]
-        return rows + compared
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """The evidence that decides, as rows (quantity, baseline, learned, how it was measured)."""
+        return evidence_rows(self)
 
     def __str__(self) -> str:
-        table = [("", "baseline", "learned"), *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(3)]
         lines = [f"{self.decision}: {self.reason}"]
-        for row in table:
-            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        if rows := self.rows():
+            table = [HEAD, *rows]
+            widths = [max(len(row[i]) for row in table) for i in range(len(HEAD))]
+            for row in table:
+                lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in HEAD)
         rows = [[escape(cell) for cell in row] for row in self.rows()]
-        body = "".join(f"<tr><th>{name}</th><td>{left}</td><td>{right}</td></tr>" for name, left, right in rows)
-        return visible(
-            f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>"
-            f"<table><thead><tr><th></th><th>baseline</th><th>learned</th></tr></thead><tbody>{body}</tbody></table>"
-        )
+        body = "".join(f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>" for name, *cells in rows)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+        return visible(f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>{table}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
@@ -123,6 +131,7 @@ class Selection:
             "tolerance": self.tolerance,
             "seeds": {"rule": self.rule.get("seed")},
             "accepted": self.accepted,
+            "status": self.status,
             "reason": self.reason,
             "ratio": self.ratio,
             "baseline": self.baseline and self.baseline.to_dict(),
@@ -177,8 +186,13 @@ class Selection:
         compared, chance, solver = (record.get(name) for name in ("comparison", "confidence", "solver"))
         if not isinstance(record["accepted"], bool):
             raise InputError(f"accepted is {record['accepted']!r}; expected true or false")
+        # Files that were written before there was a status have no certificate of the baseline where none was decided.
+        former = "accepted" if record["accepted"] else "undecided" if base is None else "rejected"
+        record = {"status": former, **record}
+        if record["accepted"] != (record["status"] == "accepted"):
+            raise InputError(f"accepted contradicts the status {record['status']!r}")
         selection = cls(
-            accepted=record["accepted"],
+            status=check_status(record["status"]),
             reason=str(record["reason"]),
             state=None if state is None else frozen(real_array(state, "state")),
             parameter=frozen(real_vector(record["parameter"], None, "parameter")),
@@ -203,23 +217,6 @@ def _file_name(path: Any) -> Path:
     if not isinstance(path, (str, Path)):
         raise InputError(f"path is a {type(path).__name__}; expected a file name")
     return Path(path)
-
-
-def _evidence(certificate: Certificate | None) -> dict[str, str]:
-    """Rows of the table for one certificate; none for None."""
-    if certificate is None:
-        return {}
-    radius, scope = certificate.radius, certificate.scope
-    return {
-        "radius": _with_side(radius) if scope == radius.side else f"{radius.value:.4g} ({radius.side}, {scope})",
-        **{name: _with_side(bound) for name, bound in certificate.residuals.items()},
-        "noise level": f"{certificate.noise_level:.4g}",
-        "stability constant": "-" if certificate.stability is None else _with_side(certificate.stability.constant),
-    }
-
-
-def _with_side(bound: Bound) -> str:
-    return f"{bound.value:.4g} ({bound.side})"
 
 
 def package_versions() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..certificate import Rule, certify
+from ..certificate import Certificate, Rule, certify
 from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
@@ -20,7 +20,7 @@ from ..residual.dual import dual_norm
 from ..selection import Selection, no_harm
 from ..selection.no_harm import Solver
 from ..stability import stability
-from .study import Level
+from .study import DECISIONS, Level
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,10 @@ def evaluated(case: Case, *, level: int, method: str, norm: str) -> Findings:
     bounds = dual_norm(problem, candidate, method=method, norm=norm)
     if bounds.upper is None or bounds.lower is None:
         raise InputError(f"method {method!r} does not bound the residual from both sides; use 'equilibrated'")
-    certified, selection = _certified(case, candidate if baseline is None else baseline)
-    found = {"lower": bounds.lower, "upper": bounds.upper, **certified}
+    constant, certificates, selection = _certified(case, candidate if baseline is None else baseline)
+    found = {"lower": bounds.lower, "upper": bounds.upper, **({} if constant is None else {"C_stab": constant})}
+    found |= {f"radius_{name}": certificate.radius for name, certificate in certificates.items()}
+    relative = {name: certificate.relative for name, certificate in certificates.items()}
     return Findings(
         level=Level(
             level=level,
@@ -95,7 +97,9 @@ def evaluated(case: Case, *, level: int, method: str, norm: str) -> Findings:
             h=float(diameters(mesh).max()),
             **{name: bound.value for name, bound in found.items()},
             truth=_truth(case, candidate),
-            decision=None if selection is None else "accept" if selection.accepted else "reject",
+            relative_baseline=relative.get("baseline"),
+            relative_learned=relative.get("learned"),
+            decision=None if selection is None else DECISIONS[selection.status],
             seconds=0.0,
             estimates=tuple(name for name, bound in found.items() if bound.side == "estimate"),
         ),
@@ -122,28 +126,25 @@ def _candidate(case: Case, baseline: Candidate | None) -> Any:
     return Candidate(problem.solve(q) if problem.has_state else None, q, name="Galerkin")
 
 
-def _certified(case: Case, reference: Candidate) -> tuple[dict[str, Bound], Selection | None]:
-    """Stability constant and radii, and the selection, as far as they were asked for and the constant is finite."""
+def _certified(
+    case: Case, reference: Candidate
+) -> tuple[Bound | None, dict[str, Certificate], Selection | None]:
+    """Stability constant, certificates and selection, as far as they were asked for and can be had on this mesh."""
     problem, data, rule = case.problem, case.data, case.rule
     constant = None if data is None else _constant(case, reference)
-    if data is None or constant is None:
-        return {}, None
-    if rule is None:
-        return {"C_stab": constant}, None
+    if data is None or rule is None:
+        return constant, {}, None
+    if case.learned is not None:
+        selection = no_harm(problem, data, baseline=reference, learned=case.learned, rule=rule)
+        named = {"baseline": selection.baseline, "learned": selection.learned}
+        return constant, {name: part for name, part in named.items() if part is not None}, selection
+    if constant is None:
+        return None, {}, None
     try:
-        rule = rule.resolved(problem, data)
+        return constant, {"baseline": certify(problem, data, reference, rule)}, None
     except (CoarseMeshError, InconsistentError):
         # A finer level will have radii: this mesh is too coarse for the rule, or for the data.
-        return {"C_stab": constant}, None
-    if case.learned is None:
-        return {"C_stab": constant, "radius_baseline": certify(problem, data, reference, rule).radius}, None
-    selection = no_harm(problem, data, baseline=reference, learned=case.learned, rule=rule)
-    if selection.baseline is None:
-        raise UncertifiedError(selection.reason)
-    found = {"C_stab": constant, "radius_baseline": selection.baseline.radius}
-    if selection.learned is not None:
-        found["radius_learned"] = selection.learned.radius
-    return found, selection
+        return constant, {}, None
 
 
 def _constant(case: Case, reference: Candidate) -> Bound | None:

@@ -19,11 +19,14 @@ from ..selection import Selection
 
 COLUMNS = (
     "level", "elements", "dofs", "h", "lower", "upper", "truth", "effectivity", "C_stab", "radius_baseline",
-    "radius_learned", "decision", "seconds", "estimates",
+    "relative_baseline", "radius_learned", "relative_learned", "decision", "seconds", "estimates",
 )  # fmt: skip
+# By the status of a selection.
+DECISIONS = {"accepted": "accept", "rejected": "reject", "undecided": "undecided"}
 RATED = ("lower", "upper", "truth")
 _FORMATS = {
     "level": "{}", "elements": "{:,}", "dofs": "{:,}", "h": "{:#.3g}", "effectivity": "{:.3f}", "seconds": "{:.2f}",
+    "relative_baseline": "{:.3g}", "relative_learned": "{:.3g}",
 }  # fmt: skip
 
 
@@ -43,8 +46,13 @@ class Level:
         The exact dual norm, where it is known.
     C_stab
         Stability constant.
-    radius_baseline, radius_learned, decision
-        Radii of the two candidates, and whether the learned one is taken: ``"accept"`` or ``"reject"``.
+    radius_baseline, radius_learned
+        Radii of the two candidates.
+    relative_baseline, relative_learned
+        The radii divided by the norms of the answers; above 1 the data do not determine them.
+    decision
+        Whether the learned one is taken: ``"accept"``, ``"reject"``, or ``"undecided"`` where the rule or the baseline
+        failed on this mesh.
     seconds
         What the level took.
     estimates
@@ -60,7 +68,9 @@ class Level:
     truth: float | None = None
     C_stab: float | None = None
     radius_baseline: float | None = None
+    relative_baseline: float | None = None
     radius_learned: float | None = None
+    relative_learned: float | None = None
     decision: str | None = None
     seconds: float
     estimates: tuple[str, ...] = ()
@@ -142,7 +152,12 @@ class Study:
         text = ["  ".join(c.rjust(width) for c, width in zip(line, widths, strict=True)) for line in lines]
         if self.rates:
             text.append("rates against dofs: " + ", ".join(f"{name} {rate:.3f}" for name, rate in self.rates.items()))
-        return "\n".join([*text, f"stopped by: {self.stopped}"])
+        return "\n".join([*text, *self.undecided(), f"stopped by: {self.stopped}"])
+
+    def undecided(self) -> list[str]:
+        """For each level where nothing was decided: why."""
+        pairs = zip(self.rows, self.selections, strict=True)
+        return [f"level {row.level} is undecided: {s.reason}" for row, s in pairs if s and s.status == "undecided"]
 
     def save(self, path: str | Path) -> None:
         """Write a CSV file with all digits, an empty cell for None; it appears whole or not at all."""
@@ -183,4 +198,4 @@ def _cell(row: Level, name: str) -> str:
     if isinstance(value, str):
         return value
     text = _FORMATS.get(name, "{:#.4g}").format(value).rstrip(".")
-    return f"~{text}" if name in row.estimates else text
+    return f"~{text}" if name.replace("relative_", "radius_") in row.estimates else text

@@ -140,6 +140,7 @@ MISTAKES = {
     "it hangs": lambda: reason(slow, time_limit=0.05),
     "it returns an array": lambda: reason(lambda problem, data: TRUTH),
     "nothing certified": lambda: reason(CANDIDATE, fc.GuaranteedRadius(), OWN),
+    "baseline not certified": lambda: reason(CANDIDATE, fc.ResidualRadius(pde_norm="equilibrated"), OWN),
     "baseline crashes": lambda: reason(CANDIDATE, baseline=broken),
     "noise understated": lambda: certify(fc.ExactRadius(), data=fc.Data(DATA.values, 0.01 * DATA.noise_level)),
     "discrepancy with noise understated": lambda: fc.Tikhonov(choose="discrepancy")(

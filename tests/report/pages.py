@@ -69,4 +69,5 @@ def faked(grid=SMALL, *, rules=("operational",), ratio=1.0, accepted=False, base
     records = np.empty(grid.trials, record_type(len(rules)))
     records["baseline_error"], records["learned_error"] = baseline, learned
     records["ratio"], records["accepted"] = np.reshape(ratio, (-1, 1)), np.reshape(accepted, (-1, 1))
+    records["undecided"] = False
     return Sweep(grid=grid, seed=1, rules=rules, records=records)

@@ -69,7 +69,7 @@ def select(problem, learned=None, rule=None):
 def undecided(problem, baseline, learned):
     """A selection without certificates, of candidates that need not make sense."""
     case = Case(problem, fc.Data(np.zeros(6), 1.0), baseline, learned)
-    evidence = {"accepted": False, "reason": "", "baseline": None, "learned": None, "rule": {}, "tolerance": 0.0}
+    evidence = {"status": "undecided", "reason": "", "baseline": None, "learned": None, "rule": {}, "tolerance": 0.0}
     return fc.Selection.of(baseline, **evidence, versions={}, case=case)
 
 

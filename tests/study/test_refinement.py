@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
@@ -133,7 +134,9 @@ def test_radii_and_decisions():
     for row, selection in zip(study.rows, study.selections, strict=True):
         assert row.radius_baseline == selection.baseline.radius.value
         assert row.radius_learned == selection.learned.radius.value
-        assert row.decision == ("accept" if selection.accepted else "reject")
+        assert row.decision == {"accepted": "accept", "rejected": "reject"}[selection.status]
+        assert row.relative_baseline == selection.baseline.relative
+        assert row.relative_learned == selection.learned.relative
         assert row.C_stab == selection.baseline.stability.constant.value
     assert "decision" in study.table()
 
@@ -287,8 +290,11 @@ def test_errors_name_their_level():
 def test_a_baseline_that_cannot_be_certified_is_an_error():
     rule = fc.OperationalRadius(pde=1.0, optimality=1.0)
     candidate = fc.Candidate(np.zeros(5), np.zeros(5))  # reports no optimality
-    with pytest.raises(fc.UncertifiedError, match=r"level 1: .*optimality"):
-        refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule))
+    # With a learned candidate there is a selection that says so; nobody is rejected.
+    study = refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule), levels=1)
+    assert study.column("decision") == ["undecided"]
+    assert study.column("radius_baseline") == [None]
+    assert re.search(r"level 1 is undecided: .*optimality", study.table())
     with pytest.raises(fc.UncertifiedError, match=r"level 1: .*optimality"):
         refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule, learned=None))
 

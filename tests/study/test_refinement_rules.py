@@ -30,7 +30,7 @@ def on_square(mesh, rule):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: "-".join(str(v) for v in list(r.to_dict().values())[:3]))
-def test_coarse_levels_have_no_radius_and_fine_ones_have(rule):
+def test_coarse_levels_have_no_radius_and_fine_ones_have(rule, tmp_path):
     mesh = MeshTri().refined(2)
     study = fc.refinement_study(lambda m: on_square(m, rule), mesh=mesh, levels=4)
     radii = study.column("radius_baseline")
@@ -41,6 +41,10 @@ def test_coarse_levels_have_no_radius_and_fine_ones_have(rule):
     # Once there is one, a finer mesh has one too.
     known = [radius is not None for radius in radii]
     assert known == sorted(known)
+    # Where there is none, nobody is rejected.
+    assert [decision != "undecided" for decision in study.column("decision")] == known
+    fc.write_report(study, tmp_path / "study.html")
+    assert ("is undecided: " in (tmp_path / "study.html").read_text(encoding="utf-8")) == continuous
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: "-".join(str(v) for v in list(r.to_dict().values())[:3]))

@@ -78,10 +78,12 @@ def test_counts_add_up(result):
         assert found.safe + found.unsafe == found.accepted
         assert found.safe + found.false_rejections <= found.trials
         parts = [result.outcome(found.rule, noise=noise) for noise in result.grid.noise]
-        for name in ("trials", "accepted", "safe", "unsafe", "false_rejections"):
+        for name in ("trials", "accepted", "safe", "unsafe", "false_rejections", "undecided"):
             assert sum(getattr(part, name) for part in parts) == getattr(found, name)
-        better = int(result.better.sum())
-        assert found.safe + found.false_rejections == better
+        # A better candidate is accepted, falsely rejected, or not judged.
+        assert found.undecided == result.undecided(found.rule).sum()
+        judged = result.better & ~result.undecided(found.rule)
+        assert found.safe + found.false_rejections == judged.sum()
 
 
 # Trials with noise, where the half width decides; small perturbations, so that many are close.

@@ -11,6 +11,7 @@ from femcert.study.sweep import RULES, Grid, Setting, paper_setting
 from femcert.study.sweep.grid import AXES
 from femcert.study.sweep.run import batches
 from femcert.study.sweep.setting import paper_mismatch, paper_problem, paper_truth
+from femcert.study.sweep.table import outcome
 
 SEED = 7
 SETTING = paper_setting()
@@ -58,6 +59,7 @@ def test_a_trial_agrees_with_the_library(verdicts, trial):
     for name in LIBRARY:
         selection, verdict = one.selection(name), said[name]
         assert selection.accepted == verdict.accepted[i], name
+        assert (selection.status == "undecided") == verdict.undecided[i], name
         if verdict.learned is not None:
             assert selection.baseline.radius.value == pytest.approx(verdict.baseline[i], rel=rel, abs=rounding), name
             assert selection.learned.radius.value == pytest.approx(verdict.learned[i], rel=rel, abs=rounding), name
@@ -75,7 +77,7 @@ def test_the_sample_meets_every_setting_and_both_decisions(verdicts):
         assert decisions == {True, False}, name
 
 
-def test_a_trial_without_certificate_is_rejected_by_both():
+def test_a_trial_without_certificate_is_undecided_by_both():
     """Ten sensors so badly placed that sigma_min is zero to rounding."""
     grid = Grid(sensors=(10,), noise=(0.0,), perturbation=(0.0,), mismatch=(0.0,), replications=3000)
     bad = [
@@ -90,8 +92,9 @@ def test_a_trial_without_certificate_is_rejected_by_both():
         for name in ("operational", "residual"):
             assert not said[name].accepted[i]
             assert said[name].ratio[i] == np.inf
+            assert said[name].undecided[i]
             selection = one.selection(name)
-            assert not selection.accepted
+            assert selection.status == "undecided"
             assert selection.baseline is None
 
 
@@ -100,6 +103,11 @@ def test_fewer_sensors_than_modes_certify_nothing():
     [(_, trials)] = batches(SETTING, grid, SEED, 0, 4)
     for name, rule in RULES.items():
         assert not rule(trials).accepted.any(), name
+        assert rule(trials).undecided.all(), name
+    # Better candidates that were not judged are no false rejections.
+    accepted, undecided, better = np.eye(3, dtype=bool)[0], np.eye(3, dtype=bool)[2], np.ones(3, dtype=bool)
+    found = outcome("any", accepted, undecided, better, ~better)
+    assert (found.trials, found.accepted, found.false_rejections, found.undecided) == (3, 1, 1, 1)
 
 
 def test_the_reference_is_not_the_batch(verdicts):

@@ -33,6 +33,7 @@ def decide(
         for i, (name, rule) in enumerate(rules.items()):
             verdict = _checked(name, _decided(name, rule, trials), len(rows))
             part["accepted"][:, i] = verdict.accepted
+            part["undecided"][:, i] = verdict.undecided
             part["ratio"][:, i] = verdict.ratio
         records[rows] = part
     return records
@@ -86,18 +87,22 @@ def _checked(name: str, verdict: Any, count: int) -> Verdict:
     """What a rule said, if it is one answer for each trial: anything else must not pass for an acceptance."""
     if not isinstance(verdict, Verdict):
         raise InputError(f"the rule {name!r} returned a {type(verdict).__name__}; expected a Verdict")
-    parts = {"accepted": verdict.accepted, "baseline": verdict.baseline, "learned": verdict.learned}
+    parts = {name: getattr(verdict, name) for name in ("accepted", "baseline", "learned", "decided")}
     for part, values in parts.items():
         if values is None and part != "accepted":
             continue
         if type(values) is not np.ndarray or values.shape != (count,):
             raise InputError(f"the rule {name!r} returned {part} of the wrong shape; expected an array ({count},)")
-        kinds = "b" if part == "accepted" else "fiu"
+        flags = part in ("accepted", "decided")
+        kinds = "b" if flags else "fiu"
         nan = values.dtype.kind == "f" and bool(np.isnan(values).any())
         if values.dtype.kind not in kinds or nan:
             what = "NaN" if nan else f"values of type {values.dtype}"
             raise InputError(f"the rule {name!r} returned {what} as {part}; expected numbers, or True and False")
-        if part != "accepted" and np.any(values < 0):
+        if not flags and np.any(values < 0):
             raise InputError(f"the rule {name!r} returned {values.min():g} as {part}; expected radii of at least 0")
     # Of a subclass, too, the ratio is that of the radii.
-    return Verdict(verdict.accepted, verdict.baseline, verdict.learned)
+    found = Verdict(verdict.accepted, verdict.baseline, verdict.learned, decided=verdict.decided)
+    if np.any(found.accepted & found.undecided):
+        raise InputError(f"the rule {name!r} accepts where it decides nothing; expected a baseline with a radius there")
+    return found

@@ -30,20 +30,23 @@ _DAMAGED = (
     KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError, SyntaxError,
     TokenError, BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
-_COLUMNS = ("baseline_error", "learned_error", "ratio", "accepted")
+_COLUMNS = ("baseline_error", "learned_error", "ratio", "accepted", "undecided")
 
 
 def record_type(rules: int) -> np.dtype[np.void]:
     """What is kept of a trial: the two errors, and of each rule its decision and ``R_learn / R_base`` (or NaN)."""
-    errors = [("baseline_error", "f8"), ("learned_error", "f8")]
-    return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", "?", (rules,))])
+    errors, flags = [("baseline_error", "f8"), ("learned_error", "f8")], ("?", (rules,))
+    return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", *flags), ("undecided", *flags)])
 
 
 def _arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     at_key(f"'{path}'", lambda: check_regular(path, most=None))
     try:
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
-            return {name: found[name] for name in (*AXES, *_COLUMNS, "rules", "seed")}
+            parts = {name: found[name] for name in (*AXES, *_COLUMNS[:-1], "rules", "seed")}
+            # Files that were written before there was this column have none.
+            parts["undecided"] = found["undecided"] if "undecided" in found else np.isposinf(parts["ratio"])
+            return parts
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except _DAMAGED as error:
@@ -73,6 +76,10 @@ class Sweep:
         """Decisions of a rule (default: the first), ``(replications, sensors, noise, perturbation, mismatch)``."""
         return self._cells(self.records["accepted"][:, self._number(rule)])
 
+    def undecided(self, rule: str | None = None) -> NDArray[np.bool_]:
+        """Where a rule could not be applied or the baseline has no certificate, likewise: these are no rejections."""
+        return self._cells(self.records["undecided"][:, self._number(rule)])
+
     def ratio(self, rule: str | None = None) -> Array:
         """``Gamma = R_learn / R_base`` (certificate-ratio), likewise; NaN for a rule without radii."""
         return self._cells(self.records["ratio"][:, self._number(rule)])
@@ -94,10 +101,11 @@ class Sweep:
         return self._cells(~(self.records["learned_error"] <= self.records["baseline_error"]))
 
     def outcome(self, rule: str | None = None, **where: float) -> table.Outcome:
-        """Accepted, safe, unsafe and falsely rejected trials of a rule, such as ``outcome("exact", noise=0.05)``."""
+        """Accepted, safe, unsafe, falsely rejected and undecided trials, as in ``outcome("exact", noise=0.05)``."""
         pick = self._pick(where)
         name = self.rules[self._number(rule)]
-        return table.outcome(name, self.accepted(rule)[pick], self.better[pick], self.worse[pick])
+        decisions = self.accepted(rule)[pick], self.undecided(rule)[pick]
+        return table.outcome(name, *decisions, self.better[pick], self.worse[pick])
 
     def outcomes(self, **where: float) -> list[table.Outcome]:
         """The outcome of every rule."""
@@ -121,9 +129,10 @@ class Sweep:
     def save(self, path: str | Path) -> None:
         """Write an ``.npz`` file without pickled objects; it appears whole or not at all.
 
-        Arrays ``baseline_error``, ``learned_error``, ``ratio`` and ``accepted`` have the shape ``(replications,
-        sensors, noise, perturbation, mismatch)``, the last two with an axis for the rules at the end; ``sensors``,
-        ``noise``, ``perturbation``, ``mismatch``, ``rules`` and ``seed`` say what stands along the axes.
+        Arrays ``baseline_error``, ``learned_error``, ``ratio``, ``accepted`` and ``undecided`` have the shape
+        ``(replications, sensors, noise, perturbation, mismatch)``, the last three with an axis for the rules at the
+        end; ``sensors``, ``noise``, ``perturbation``, ``mismatch``, ``rules`` and ``seed`` say what stands along the
+        axes.
         """
         axes = {name: np.asarray(getattr(self.grid, name)) for name in AXES}
         # Views of the records: numpy copies them to the file piece by piece.

@@ -32,12 +32,22 @@ class Verdict:
         Radii; None for a rule that compares the candidates without them. Infinite where there is no certificate.
     margin
         Of a rule without radii: the learned candidate is accepted where this is not above zero.
+    decided
+        Of a rule without radii: where it could be applied; None: everywhere.
     """
 
     accepted: NDArray[np.bool_]
     baseline: Array | None = None
     learned: Array | None = None
     margin: Array | None = None
+    decided: NDArray[np.bool_] | None = None
+
+    @property
+    def undecided(self) -> NDArray[np.bool_]:
+        """Where nothing could be decided: the rule does not apply, or the baseline has no certificate."""
+        if self.baseline is not None:
+            return np.asarray(~np.isfinite(self.baseline))
+        return np.zeros(self.accepted.shape, dtype=bool) if self.decided is None else ~self.decided
 
     @property
     def ratio(self) -> Array:
@@ -84,7 +94,8 @@ def dominance(trials: Batch, *, zeta: float | None = None) -> Verdict:
     sizes = sum(np.linalg.norm(x, axis=-1) for x in (xl, xb, point))
     eps = trials.rounding + 64.0 * np.sqrt(d.shape[-1]) * EPS
     margin = margin + eps * np.linalg.norm(d, axis=-1) * sizes
-    return Verdict(_determined(trials) & (margin <= 0.0), margin=margin)
+    decided = _determined(trials)
+    return Verdict(decided & (margin <= 0.0), margin=margin, decided=decided)
 
 
 # The weights of the paper's sweep are those of its Poisson experiment; the boundary residual counts fully.

@@ -26,6 +26,8 @@ class Outcome:
         Of the accepted: no farther from the truth than the baseline, and farther.
     false_rejections
         Rejected although closer to the truth than the baseline.
+    undecided
+        Neither accepted nor rejected: the rule could not be applied, or the baseline has no certificate.
     """
 
     rule: str
@@ -34,6 +36,7 @@ class Outcome:
     safe: int
     unsafe: int
     false_rejections: int
+    undecided: int = 0
 
     def rate(self, name: str) -> float:
         """A count as a part of all trials."""
@@ -44,11 +47,11 @@ class Outcome:
         return asdict(self)
 
 
-def outcome(rule: str, accepted: Flags, better: Flags, worse: Flags) -> Outcome:
+def outcome(rule: str, accepted: Flags, undecided: Flags, better: Flags, worse: Flags) -> Outcome:
     """Count the decisions."""
-    unsafe = int(np.sum(accepted & worse))
-    taken = int(np.sum(accepted))
-    return Outcome(rule, accepted.size, taken, taken - unsafe, unsafe, int(np.sum(~accepted & better)))
+    unsafe, taken, open_ = (int(np.sum(flags)) for flags in (accepted & worse, accepted, undecided))
+    missed = int(np.sum(~accepted & ~undecided & better))
+    return Outcome(rule, accepted.size, taken, taken - unsafe, unsafe, missed, open_)
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ def regimes(result: Sweep, rule: str | None = None) -> list[RegimeRow]:
     enough = sufficient(result, rule)
     ratio, error_ratio = np.median(result.ratio(rule), axis=0), np.median(result.error_ratio, axis=0)
     accepted, better, worse = result.accepted(rule), result.better, result.worse
+    rejected = ~accepted & ~result.undecided(rule)
     rows = []
     for name, where in (("certificate-sufficient", enough), ("fallback-required", ~enough)):
         taken, closer = accepted[:, where], better[:, where]
@@ -120,7 +124,7 @@ def regimes(result: Sweep, rule: str | None = None) -> list[RegimeRow]:
                 _mean(taken),
                 _mean(closer),
                 _mean(taken & worse[:, where]),
-                _mean(~taken & closer),
+                _mean(rejected[:, where] & closer),
             )
         )
     return rows
@@ -129,14 +133,14 @@ def regimes(result: Sweep, rule: str | None = None) -> list[RegimeRow]:
 def text(result: Sweep) -> str:
     """Accepted, safe, unsafe and falsely rejected trials of every rule, in all and by noise level."""
     width = max(len(rule) for rule in result.rules)
-    head = f"{'accepted':>8}  {'safe':>8}  {'unsafe':>8}  {'false rej.':>10}  trials"
+    head = f"{'accepted':>8}  {'safe':>8}  {'unsafe':>8}  {'false rej.':>10}  {'undecided':>9}  trials"
     lines = [f"{'noise':>8}  {'rule':<{width}}  {head}"]
     groups = [("all", result.outcomes())]
     groups += [(f"{noise:g}", result.outcomes(noise=noise)) for noise in result.grid.noise]
     for label, outcomes in groups:
         for o in outcomes:
-            counts = f"{o.accepted:>8}  {o.safe:>8}  {o.unsafe:>8}  {o.false_rejections:>10}  {o.trials}"
-            lines.append(f"{label:>8}  {o.rule:<{width}}  {counts}")
+            counts = f"{o.accepted:>8}  {o.safe:>8}  {o.unsafe:>8}  {o.false_rejections:>10}  {o.undecided:>9}"
+            lines.append(f"{label:>8}  {o.rule:<{width}}  {counts}  {o.trials}")
     return "\n".join(lines)
 
 

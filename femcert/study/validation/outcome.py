@@ -17,6 +17,7 @@ from ...problem.data import Data
 from ...residual import reduced_gradient_norm
 from ...selection import GaussNewton, Selection, Tikhonov, no_harm
 from ...stability import Stability, stability
+from ..study import DECISIONS
 from .setup import Setup, candidate_seed, noise_seed
 
 
@@ -85,8 +86,8 @@ class Verdict:
 
     @property
     def decision(self) -> str:
-        """``"accept"`` or ``"reject"``, as the paper says."""
-        return "accept" if self.selection.accepted else "reject"
+        """``"accept"`` or ``"reject"``, as the paper says; ``"undecided"`` where rule or baseline failed."""
+        return DECISIONS[self.selection.status]
 
 
 @dataclass(frozen=True)

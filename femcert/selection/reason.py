@@ -1,0 +1,102 @@
+"""Why a selection was made, in one sentence that speaks of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..certificate.parts import radius_parts
+
+# Radii that differ by less than this share differ by rounding.
+SAME = 1e-9
+# Of a residual that is larger, and of one that is smaller than the baseline's.
+RESIDUAL_WORDS = {
+    "pde": ("its state misses the equation, physics residual", "its state fits the equation better, physics residual"),
+    "bc": ("its state misses the boundary or initial values", "its state fits the boundary or initial values better"),
+    "optimality": ("its solver stopped farther from a minimum", "its solver stopped nearer to a minimum"),
+}
+
+
+def radii_reason(
+    base: Certificate, other: Certificate, rule: dict[str, Any], tolerance: float, *, accepted: bool
+) -> str:
+    """Both radii, which of them is larger, and the term that makes it so."""
+    said, own = _radii_said(base.radius.value, other.radius.value, tolerance, accepted=accepted)
+    allowed = f"the baseline's {said}" + (f" + tolerance {tolerance:g}" if tolerance else "")
+    compared = f"is within {allowed}" if accepted else f"exceeds {allowed}"
+    reason = f"the learned radius {own} {compared}: {deciding_words(base, other, rule)}"
+    if accepted and base.radius.side == "upper" != other.radius.side:
+        reason += "; it is an estimate, the baseline's is a bound"
+    return reason
+
+
+def misfit_words(base: Certificate, other: Certificate) -> str:
+    """By how much each candidate misses the measurements, in terms of the noise level where there is one."""
+    own, theirs, delta = other.residuals.data.value, base.residuals.data.value, other.noise_level
+    if delta > 0.0:
+        left, right = f"{own / delta:.3g}", f"{theirs / delta:.3g}"
+        if left == right:
+            return f"both miss the measurements by {left} times the noise level"
+        return f"it misses the measurements by {left} times the noise level, the baseline by {right} times"
+    return f"it misses the measurements by {own:.3g}, the baseline by {theirs:.3g}, at noise level 0"
+
+
+def deciding_words(base: Certificate, other: Certificate, rule: dict[str, Any]) -> str:
+    """The part of the radii that differs most, in the direction in which they differ."""
+    mine, theirs = radius_parts(other, rule), radius_parts(base, rule)
+    gap = other.radius.value - base.radius.value
+    if abs(gap) <= SAME * base.radius.value:
+        return misfit_words(base, other)
+    sign = 1.0 if gap > 0.0 else -1.0
+    part = max(mine, key=lambda name: sign * (mine[name] - theirs.get(name, 0.0)))
+    if part == "admissibility":
+        own, others = f"{mine[part]:.3g}", f"{theirs.get(part, 0.0):.3g}"
+        return f"{own} of its radius is structure outside of the admissible class, {others} of the baseline's"
+    if part == "consistent":
+        return _consistent_words(base, other, rule, sign)
+    if part == "other":
+        own, others = f"{mine[part]:.3g}", f"{theirs.get(part, 0.0):.3g}"
+        return f"the proof adds {own} to its radius, {others} to the baseline's"
+    return _constant_words(base, other, sign) or _residual_words(part, base, other)
+
+
+def _consistent_words(base: Certificate, other: Certificate, rule: dict[str, Any], sign: float) -> str:
+    """Of a radius that is the distance to the farthest consistent parameter."""
+    words = misfit_words(base, other)
+    agrees = sign * (other.residuals.data.value - base.residuals.data.value) > 0.0
+    # Only a rule that measures the consistent set says what it is compared with.
+    if agrees or "guarantee" not in rule:
+        return words
+    return f"parameters that explain the data lie {'farther from' if sign > 0.0 else 'nearer to'} it, though {words}"
+
+
+def _constant_words(base: Certificate, other: Certificate, sign: float) -> str:
+    """Of a nonlinear problem, where the constants at the two candidates differ more than their residuals do."""
+    first, second = base.stability, other.stability
+    levels = [part.total + part.noise_level for part in (base, other)]
+    if first is None or second is None or min(first.constant.value, *levels) <= 0.0:
+        return ""
+    by_constant = np.log(second.constant.value / first.constant.value)
+    by_level = second.exponent * np.log(levels[1] / levels[0])
+    if not sign * by_constant > max(sign * by_level, SAME):
+        return ""
+    own, theirs = f"{second.constant.value:.3g}", f"{first.constant.value:.3g}"
+    return f"the stability constant at it is {own}, at the baseline {theirs}; {misfit_words(base, other)}"
+
+
+def _residual_words(part: str, base: Certificate, other: Certificate) -> str:
+    if part in ("data", "noise"):
+        return misfit_words(base, other)
+    own, theirs = (getattr(c.residuals, part).value for c in (other, base))
+    return f"{RESIDUAL_WORDS[part][own < theirs]}: {own:.3g} against {theirs:.3g} of the baseline"
+
+
+def _radii_said(base: float, other: float, margin: float, *, accepted: bool) -> tuple[str, str]:
+    """Both radii with four digits, or as many more as it takes to see the decision in them."""
+    for digits in range(4, 18):
+        said, own = f"{base:.{digits}g}", f"{other:.{digits}g}"
+        if not np.isfinite(base) or (float(own) <= float(said) + margin) == accepted:
+            break
+    return said, own

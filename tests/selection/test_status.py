@@ -1,0 +1,220 @@
+"""What is the learned candidate's fault is a rejection; what is the fault of rule, baseline or set-up is undecided."""
+
+import numpy as np
+import pytest
+from selector_helpers import BASELINE, good, line, rewritten, select
+from skfem import Basis, ElementLineP1, MeshLine
+
+import femcert as fc
+from femcert.linalg import backends
+from femcert.selection.selection import DECISIONS
+
+
+def wide():
+    """80 modes on 33 sensors."""
+    return line(n=120, k=80, m=33)
+
+
+def coefficient():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
+    return fc.EllipticCoefficient(
+        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 6)), source=1.0
+    )
+
+
+def averages(n):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+    sensors = fc.AverageSensors(basis, [0.2, 0.4, 0.6, 0.8], radius=0.1)
+    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+
+
+def case_of(problem):
+    truth = problem.parameters.field(0.3 / np.arange(1, problem.parameters.dimension + 1))
+    return problem.simulate(truth, noise=0.02, seed=1), good(problem, truth)
+
+
+def check_undecided(found, *words):
+    """Everything that an undecided selection promises."""
+    assert found.status == "undecided"
+    assert found.accepted is False
+    assert found.decision == DECISIONS["undecided"]
+    assert str(found).startswith("undecided, baseline kept: ")
+    assert "rejected" not in str(found) + found._repr_html_()
+    for word in words:
+        assert word in found.reason, found.reason
+    # No table with nothing in it.
+    assert (len(str(found).splitlines()) == 1) == (found.baseline is None)
+    assert ("<table" in found._repr_html_()) == (found.baseline is not None)
+
+
+RULES = (
+    fc.ResidualRadius(),
+    fc.OperationalRadius(),
+    fc.StochasticRadius(),
+    fc.GuaranteedRadius(),
+    fc.ExactRadius(),
+    fc.Dominance(),
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_more_modes_than_sensors(rule, tmp_path):
+    problem = wide()
+    data, learned = case_of(problem)
+    found = select(problem, data, learned, rule=rule)
+    check_undecided(found, "80", "33", "expected")
+    np.testing.assert_array_equal(found.parameter, BASELINE(problem, data).parameter)
+    found.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").to_dict() == found.to_dict()
+    # Before there was a status, the file had none, and no certificate.
+    rewritten(found, tmp_path / "old.json", lambda record: record.pop("status"))
+    assert fc.Selection.load(tmp_path / "old.json").status == "undecided"
+
+
+def test_a_mesh_too_coarse_for_the_rule():
+    problem = averages(6)
+    data, learned = case_of(problem)
+    found = select(problem, data, learned, rule=fc.GuaranteedRadius())
+    check_undecided(found, "refine")
+    problem = averages(200)
+    data, learned = case_of(problem)
+    assert select(problem, data, learned, rule=fc.GuaranteedRadius()).status != "undecided"
+
+
+@pytest.mark.parametrize(
+    ("rule", "word"),
+    [
+        (fc.GuaranteedRadius(), "ResidualRadius"),
+        (fc.ExactRadius(guarantee="continuous"), "nonlinear"),
+        (fc.Dominance(zeta=0.1), "covariance"),
+        (fc.OperationalRadius(pde="certified", pde_norm="equilibrated"), "linear"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_rule_that_does_not_apply(rule, word):
+    problem = coefficient()
+    data, learned = case_of(problem)
+    check_undecided(select(problem, data, learned, rule=rule, baseline=fc.GaussNewton(weight=5e-3)), word)
+
+
+@pytest.fixture
+def no_cholmod(monkeypatch):
+    monkeypatch.setenv(backends.VARIABLE, "cholmod")
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+
+
+def test_a_missing_package(no_cholmod, monkeypatch):
+    monkeypatch.delenv(backends.VARIABLE)
+    problem = line()
+    data, learned = case_of(problem)
+    baseline = BASELINE(problem, data)
+    # The problem anew: it has factors already, and needs no backend.
+    fresh = line()
+    monkeypatch.setenv(backends.VARIABLE, "cholmod")
+    check_undecided(select(fresh, data, learned, baseline=baseline, rule=fc.ExactRadius()), "pip install scikit-sparse")
+    # Without a baseline there is nothing that could be returned.
+    with pytest.raises(fc.InputError, match="scikit-sparse is not installed"):
+        select(line(), data, learned)
+
+
+def imports(p, d):
+    import no_such_package  # noqa: F401
+
+
+def needs_backend(p, d):
+    with backends.use_backend("cholmod"):
+        return BASELINE(p, d)
+
+
+@pytest.mark.parametrize(("learned", "package"), [(imports, "no_such_package"), (needs_backend, "scikit-sparse")])
+def test_a_learned_solver_whose_package_is_missing(problem, data, learned, package, monkeypatch):
+    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
+    check_undecided(select(problem, data, learned), package)
+
+
+class Failing(fc.ResidualRadius):
+    """A rule that works for the baseline and fails for the learned candidate."""
+
+    error = None
+
+    def certify(self, problem, data, candidate):
+        if candidate.name == "learned":
+            raise self.error
+        return super().certify(problem, data, candidate)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (fc.UncertifiedError("no constant"), "undecided"),
+        (fc.CoarseMeshError("refine"), "undecided"),
+        (fc.InconsistentError("no parameter explains the data", 0.3), "undecided"),
+        (fc.SolveError("no factors"), "undecided"),
+        (ImportError("no package"), "undecided"),
+        (MemoryError("no memory"), "undecided"),
+        (RuntimeError("a slip in the rule"), "undecided"),
+        (fc.InputError("the candidate is odd"), "rejected"),
+        (fc.errors.CandidateError("the candidate is odd"), "rejected"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whose_fault_it_is_that_the_learned_candidate_has_no_certificate(problem, data, truth, error, status, tmp_path):
+    rule = Failing()
+    object.__setattr__(rule, "error", error)
+    found = select(problem, data, good(problem, truth), rule=rule)
+    assert found.status == status
+    assert str(error) in found.reason
+    assert found.learned is None
+    assert found.baseline is not None
+    found.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").status == status
+
+
+@pytest.mark.parametrize("error", [fc.InconsistentError("contradicted", 0.3), fc.SolveError("x"), fc.InputError("x")])
+def test_a_rule_or_a_baseline_that_fails(problem, data, truth, error):
+    class Refusing(fc.ResidualRadius):
+        def resolved(self, problem, data):
+            raise error
+
+    class Unable(fc.ResidualRadius):
+        def certify(self, problem, data, candidate):
+            raise error
+
+    check_undecided(select(problem, data, good(problem, truth), rule=Refusing()), str(error), "rule")
+    check_undecided(select(problem, data, good(problem, truth), rule=Unable()), str(error), "baseline")
+
+
+def test_functions_that_fail_are_the_candidates_own_fault(problem, data):
+    alive = [True]
+
+    def state(x):
+        if not alive:
+            raise ZeroDivisionError("gone")
+        return 0.1 * np.sin(np.pi * x[0])
+
+    learned = fc.Candidate.from_functions(problem, state=state, parameter=lambda x: np.sin(np.pi * x[0]))
+    alive.clear()
+    found = select(problem, data, learned, rule=fc.StochasticRadius(points=20))
+    assert found.status == "rejected"
+    assert "gone" in found.reason
+
+
+def raising(p, d):
+    raise RuntimeError("own")
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        raising,
+        lambda p, d: None,
+        lambda p, d: fc.Candidate(np.full(21, np.nan), np.zeros(21)),
+        fc.Candidate(np.zeros(3), np.zeros(3)),
+        fc.Candidate(np.zeros(21), np.full(21, 1e200), 0.0),
+        fc.Candidate(np.zeros(21), np.zeros(21), 0.0, mesh=MeshLine(np.linspace(0.0, 2.0, 21))),
+    ],
+)
+def test_what_the_learned_candidate_does_wrong_is_a_rejection(problem, data, learned):
+    found = select(problem, data, learned)
+    assert found.status == "rejected"
+    assert found.decision == "learned candidate rejected, baseline kept"
