@@ -122,7 +122,6 @@ def test_more_coordinates_than_sensors(basis, points):
     for ask in (
         lambda: fc.stability(problem),
         lambda: fc.certify(problem, data, baseline, rule),
-        lambda: fc.no_harm(problem, data, baseline=baseline, learned=baseline, rule=rule),
     ):
         with raises_input_error(r"k = 6 coordinates but .* only m = 5 observations, so C_stab is infinite", "k <= m"):
             ask()

@@ -21,6 +21,8 @@ SMALL = 12
 BLOCK, OVERSAMPLING = 10, 2.6
 # So many eigenvalues are computed where one is wanted: Lanczos for one alone may stop at a close neighbour of it.
 NEIGHBOURS = 3
+# So many eigenvalues are looked for each time that Lanczos starts again.
+AGAIN = 2
 
 
 def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -> tuple[Array, Array]:
@@ -172,17 +174,35 @@ def small_shift(stiffness: Any, mass: Any) -> float:
 
 
 def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple[Array, Array]:
-    """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness."""
+    """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness.
+
+    From one start vector Lanczos finds one copy of a multiple eigenvalue, and others only by rounding errors, hence on
+    some processors. So it starts again beyond what it found, until nothing there is smaller.
+    """
     shift = -small_shift(stiffness, mass) if factor is None else 0.0
     if factor is None:
         factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
-    inverse = LinearOperator(stiffness.shape, matvec=factor.solve, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(stiffness.shape[0])
-    try:
-        values, vectors = eigsh(stiffness, k=k, M=mass, sigma=shift, OPinv=inverse, v0=start)
-    except ArpackError as error:
-        raise SolveError(f"the eigensolver did not converge for {k} eigenpairs: {error}") from None
-    order = np.argsort(values)
+    rng, n = np.random.default_rng(0), stiffness.shape[0]
+
+    def lanczos(count: int, V: Array) -> tuple[Array, Array]:
+        def beyond(x: Array) -> Array:
+            return np.asarray(x - V @ (V.T @ (mass @ x)))
+
+        inverse = LinearOperator(stiffness.shape, matvec=lambda b: beyond(factor.solve(b)), dtype=np.float64)
+        start = beyond(rng.standard_normal(n))
+        try:
+            return eigsh(stiffness, k=count, M=mass, sigma=shift, OPinv=inverse, v0=start)
+        except ArpackError as error:
+            raise SolveError(f"the eigensolver did not converge for {k} eigenpairs: {error}") from None
+
+    values, vectors = lanczos(k, np.zeros((n, 0)))
+    while vectors.shape[1] + AGAIN < n:
+        more, found = lanczos(AGAIN, vectors)
+        missed = more < values.max()
+        if not missed.any():
+            break
+        values, vectors = np.append(values, more[missed]), np.column_stack([vectors, found[:, missed]])
+    order = np.argsort(values)[:k]
     return values[order], vectors[:, order]
 
 

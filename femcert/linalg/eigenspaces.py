@@ -35,7 +35,7 @@ FAINT = 1e-4
 def canonical_eigenpairs(
     stiffness: Any, mass: Any, k: int, functions: Callable[[float, int], Array]
 ) -> tuple[Array, Array]:
-    """The `k` smallest eigenpairs like `smallest_eigenpairs`, the same with every backend if that finds all copies.
+    """The `k` smallest eigenpairs like `smallest_eigenpairs`, the same with every backend and processor.
 
     Eigenvalues share a space where neighbours are within ``(r lam)^1/2`` of each other, r being the rounding error of
     an eigenvalue. An eigenvector with a neighbour at that distance is known to ``r / (r lam)^1/2 = (r / lam)^1/2``; a

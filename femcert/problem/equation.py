@@ -25,7 +25,7 @@ from .coefficients import (
     varies,
 )
 from .lagrange import degree
-from .sampling import Fit, Sampler, norming_constant, polynomial_fit
+from .sampling import MOST_ORDER, Fit, Sampler, norming_constant, polynomial_fit
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
@@ -56,10 +56,13 @@ class Given:
         """Of the polynomials that it is on the elements, up to `error`; None where only samples are known."""
         return polynomial_degree(self.value)
 
-    @property
-    def doubt(self) -> str:
-        """Why its degree is not known; empty where it is."""
-        return unknown_parts(self.value, self.name)
+    def doubt_on(self, mesh: Any) -> str:
+        """Why it is not known as polynomials on the elements of a mesh; empty where it is."""
+        if self.degree is None:
+            return unknown_parts(self.value, self.name)
+        most = (MOST_ORDER[mesh.t.shape[0]] - 2) // 2
+        high = f"the {self.name} is declared to have the degree {self.degree}; the rules are for degrees up to {most}"
+        return high if self.degree > most else ""
 
     @property
     def error(self) -> float:
@@ -68,7 +71,7 @@ class Given:
 
     def at(self, sampler: Sampler) -> Array:
         """Values at the points, one column where they are the same all over each element; of `fit` with an `error`."""
-        if self.error > 0.0:
+        if self.error > 0.0 and not self.doubt_on(sampler.mesh):
             values = self.fit(sampler.mesh).at(sampler)
             check_sign(values, self.name, self.sign)
             return values
@@ -98,7 +101,7 @@ class Given:
 
     def missed(self, mesh: Any) -> Array:
         """On each element a bound of the distance of the function from what `at` gives."""
-        if self.error == 0.0:
+        if self.error == 0.0 or self.doubt_on(mesh):
             return np.zeros(mesh.nelements)
         # Between the declared polynomial and the fit there is a polynomial, at most so large at the samples.
         assert self.degree is not None
@@ -127,13 +130,16 @@ class Field:
     exponential: bool = False
     sign: str = "any"
 
-    doubt = ""
     error = 0.0
 
     @property
     def degree(self) -> int:
         """Of the polynomials that it is on the elements; of an exponential, the exponent."""
         return degree(self.basis)
+
+    def doubt_on(self, mesh: Any) -> str:
+        """None."""
+        return ""
 
     def fit(self, mesh: Any) -> Fit:
         """The polynomials on the elements; of an exponential, the exponent."""

@@ -94,8 +94,7 @@ class EigenmodeSpace(ParameterSpace):
     fixed by the constant and by waves across the domain (`femcert.linalg.eigenspaces`), also where the first `k` modes
     are only a part of the basis. So the class and its coordinates do not depend on machine and backend. Eigenvalues
     count as one where neighbours are closer than ``(r / lam)^1/2``, relatively, with their rounding error r (some 1e-6
-    on 1e4 dofs); each mode is an eigenmode up to that, and the same on every machine up to that. Not excluded: Lanczos
-    may miss copies of an eigenvalue that is more than double (equal pieces of a domain that is not connected).
+    on 1e4 dofs); each mode is an eigenmode up to that, and the same on every machine up to that.
 
     Parameters
     ----------

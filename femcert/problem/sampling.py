@@ -16,6 +16,8 @@ from ..errors import InputError
 from .checks import Array
 from .lagrange import MESHES
 
+# Highest orders of the rules that are used, by vertices of an element.
+MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # Samples that differ by less than this, relative to the largest on their element, are those of a constant.
 CONSTANT = 8.0 * float(np.finfo(float).eps)
 

@@ -132,5 +132,5 @@ def _bars(axes: Any, selection: Selection) -> None:
     axes.set_ylim(-0.65, len(rows) - 0.6)
     axes.set_xlim(0.0, 1.45 * longest if longest > 0.0 else 1.0)
     norm = rows[0][1].norm
-    axes.set_xlabel("radius, by residual" + (f"; in the {norm},\nand relative to that of the answer" if norm else ""))
+    axes.set_xlabel("radius, by residual" + (f"; % of the answer\n({norm})" if norm else ""))
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))

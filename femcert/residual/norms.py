@@ -151,11 +151,10 @@ class StateNorm:
 
 def _fitted(field: Given | Field, sampler: Sampler) -> tuple[Fit, list[str]]:
     """A field as a polynomial (the logarithm of an exponential), and why it is none that is known."""
-    if field.degree is not None and field.degree <= SPARE:
+    doubt = field.doubt_on(sampler.mesh)
+    if not doubt:
         return field.fit(sampler.mesh), []
-    largest = field.at(sampler).max(axis=1, keepdims=True)
-    doubt = field.doubt or f"a function is declared to have the degree {field.degree}, too high for the rules"
-    return polynomial_fit(sampler, largest, 0), [doubt]
+    return polynomial_fit(sampler, field.at(sampler).max(axis=1, keepdims=True), 0), [doubt]
 
 
 def _largest(field: Given | Field, sampler: Sampler) -> tuple[Array, list[str]]:

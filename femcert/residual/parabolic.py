@@ -87,7 +87,7 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     workspace, factor = workspace_of(problem), state_norm(problem, "energy").factor
     points, weights = np.polynomial.legendre.leggauss(POINTS[problem.scheme])
     k, still = problem.time_step, problem.equation(np.zeros(problem.basis.N))
-    upper, lower, doubt = np.zeros(problem.steps), np.zeros(problem.steps), ""
+    upper, lower, doubt = np.zeros(problem.steps), np.zeros(problem.steps), _not_zero(problem)
     for step in range(problem.steps):
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
             value, rate = _reconstructed(u, step, s, k, quadratic=problem.scheme == "crank-nicolson")
@@ -110,6 +110,14 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
         initial=Bound(start, "upper", "L2 norm of the initial error"),
         steps=frozen(np.sqrt(upper)),
     )
+
+
+def _not_zero(problem: HeatInitial) -> str:
+    """Why the boundary values of the problem may not be zero between the dofs, as those of its trajectories are."""
+    given = [part.name for part in problem.boundary.dirichlet if callable(part.value)]
+    if problem.basis.mesh.dim() == 1 or not given:
+        return ""
+    return f"the Dirichlet value on {given[0]!r} is a function, known to vanish at the dofs only; give the number 0"
 
 
 def has_trajectory(problem: Problem, candidate: Candidate) -> bool:

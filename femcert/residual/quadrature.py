@@ -18,11 +18,9 @@ import numpy as np
 from ..problem.checks import Array
 from ..problem.equation import Equation, Field, Given, is_zero
 from ..problem.lagrange import degree
-from ..problem.sampling import Sampler
+from ..problem.sampling import MOST_ORDER, Sampler
 from .stars import cross
 
-# Highest orders that are used, by vertices of an element; beyond them the remainder is reported as it is.
-MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
 SMALL, SMALL_SEPARATE, SMALL_ON_LINES = 1e-6, 1e-12, 1e-15
@@ -66,10 +64,9 @@ def shape_of(field: Given | Field, mesh: Any) -> Shape:
         return Shape(field.degree, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
         return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0], flat)
-    d, most = field.degree, MOST_ORDER[mesh.t.shape[0]]
-    if d is None or 2 * d + 2 > most:
-        high = f"a function is declared to have the degree {d}; the rules integrate squares up to degree {most}"
-        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=field.doubt or high)
+    doubt = field.doubt_on(mesh)
+    if doubt:
+        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=doubt)
     fit, missed = field.fit(mesh), field.missed(mesh)
     size, spread = np.abs(fit.mean), fit.spread
     if isinstance(field, Field) and field.exponential:

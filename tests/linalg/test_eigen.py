@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
-from scipy.sparse import csr_matrix, diags, kron
+from scipy.sparse import csr_matrix, diags, identity, kron
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from femcert.errors import SolveError
@@ -69,6 +69,19 @@ def test_multiple_eigenvalues_of_the_square(n, neumann):
     assert np.allclose(vectors.T @ (M @ vectors), np.eye(k), atol=1e-9)
     if not neumann:
         assert values[1] == pytest.approx(values[2], rel=1e-9)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 5, 9])
+def test_all_copies_of_an_eigenvalue_are_found(copies):
+    """Exact copies, which rounding errors must not be needed to tell apart, with every start of the rest."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        exact = np.sort(np.r_[np.ones(copies), np.full(copies, 2.0), rng.uniform(1.5, 30.0, 100)])
+        A = diags(rng.permutation(exact)).tocsr()
+        for k in (1, copies - 1, copies, copies + 3, 2 * copies + 5):
+            values, vectors = eigen.shift_invert(A, identity(len(exact), format="csr"), k)
+            assert values == pytest.approx(exact[:k], rel=1e-10)
+            assert np.allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -58,7 +58,7 @@ def test_tables_are_known_if_all_their_parts_are():
     assert Given({"one": 1.0, "two": part}, "a").error == 0.1
     mixed = Given({"one": np.cos, "two": part, "three": np.sin}, "a")
     assert mixed.degree is None
-    assert mixed.doubt.startswith("the a on 'one' and the a on 'three' is a function of which")
+    assert mixed.doubt_on(MeshTri()).startswith("the a on 'one' and the a on 'three' is a function of which")
     assert Given(np.arange(3.0), "a").degree == 0
 
 
