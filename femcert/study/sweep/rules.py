@@ -120,7 +120,8 @@ def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: f
         allowance = C * rounding * shown + rounding * size
         # The library reports the larger one where the radius is a bound.
         holds = proven <= radius * (1.0 + 1e-8) + rounding * size
-        return np.where(np.isfinite(C), np.where(holds, np.maximum(radius, proven + allowance), radius), np.inf)
+        certified = np.isfinite(C) & _explained(trials)
+        return np.where(certified, np.where(holds, np.maximum(radius, proven + allowance), radius), np.inf)
 
 
 def _exact(trials: Batch, c: Candidates) -> Array:
@@ -131,7 +132,11 @@ def _exact(trials: Batch, c: Candidates) -> Array:
 
 def _determined(trials: Batch) -> NDArray[np.bool_]:
     """Whether some parameter explains the data within the noise level, and not arbitrarily large ones do."""
-    return np.asarray((trials.level >= trials.fit.least) & np.isfinite(trials.fit.slack))
+    return _explained(trials) & np.isfinite(trials.fit.slack)
+
+
+def _explained(trials: Batch) -> NDArray[np.bool_]:
+    return np.asarray(trials.level >= trials.fit.least)
 
 
 def _smaller(baseline: Array, learned: Array) -> Verdict:
