@@ -187,7 +187,7 @@ def test_reference_slopes():
 @pytest.mark.parametrize("draw", [plot_study, plot_meshes, write_report])
 def test_only_studies(draw, tmp_path):
     with pytest.raises(fc.InputError, match="is a dict; expected"):
-        draw({}, tmp_path / "file")
+        draw({}, tmp_path / ("file.html" if draw is write_report else "file.png"))
     assert not list(tmp_path.iterdir())
 
 
