@@ -19,6 +19,7 @@ from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, Me
 
 import femcert as fc
 from femcert.problem.linear import dense
+from femcert.problem.space import ParameterSpace
 
 # What a bound may be off by the rounding of the error that it is compared with.
 ROUNDING = 1e-9
@@ -66,7 +67,9 @@ def arenas(continuous: bool) -> dict[str, Arena]:
             found[name] = _discrete(case.problem)
     line = np.linspace(0.0, 1.0, 7)
     basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
-    space = fc.FunctionSpace(basis, [lambda x, i=i: np.cos(i * x[0] + (3 - i) * x[1]) for i in range(4)])
+    # The class of the interpolants, as fields: of the functions themselves only samples would be known.
+    waves = fc.FunctionSpace(basis, [lambda x, i=i: np.cos(i * x[0] + (3 - i) * x[1]) for i in range(4)])
+    space = ParameterSpace(basis, waves.matrix)
     found["tomography"] = _discrete(fc.Tomography(basis, parameters=space, angles=[0.0, 50.0, 110.0], bins=5))
     if not continuous:
         found["source, ball"] = _discrete(_on_ball())

@@ -21,7 +21,7 @@ def problem_on(n, parameters=None):
         basis,
         parameters=fc.SineSpace(basis, 4) if parameters is None else parameters(basis),
         sensors=fc.AverageSensors(basis, centres, radius=0.15),
-        conductivity=lambda x: 1.0 + x[0],
+        conductivity=fc.Polynomial(lambda x: 1.0 + x[0], 1),
     )
 
 

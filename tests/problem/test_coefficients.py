@@ -47,7 +47,7 @@ def test_a_table_of_functions():
 def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
     import femcert as fc
 
-    basis = halves(8)
+    basis, ramp = halves(8), fc.Polynomial(lambda x: 1.0 + x[0], 1)
     made = [
         fc.EllipticSource(
             basis,
@@ -56,7 +56,7 @@ def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
             conductivity=a,
             reaction={"west": 0.5, "east": 1.0},
         )
-        for a in (lambda x: 1.0 + x[0], {"west": lambda x: 1.0 + x[0], "east": lambda x: 1.0 + x[0]})
+        for a in (ramp, {"west": ramp, "east": ramp})
     ]
     bounds = [fc.dual_norm(p, fc.Candidate(p.solve(np.ones(basis.N)), np.ones(basis.N))) for p in made]
     assert [bound.upper.value for bound in bounds] == [bounds[0].upper.value] * 2
@@ -67,7 +67,7 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
     import femcert as fc
 
     mesh = MeshLine(np.linspace(0.0, 1.0, 21)).with_subdomains({"a": lambda x: x[0] < 0.5, "b": lambda x: x[0] > 0.5})
-    basis = Basis(mesh, ElementLineP1())
+    basis, ramp = Basis(mesh, ElementLineP1()), fc.Polynomial(lambda x: 1.0 + x[0], 1)
     constants = [
         fc.stability(
             fc.EllipticSource(
@@ -78,7 +78,7 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
             ),
             guarantee="continuous",
         ).constant.value
-        for a in (lambda x: 1.0 + x[0], {"a": lambda x: 1.0 + x[0], "b": lambda x: 1.0 + x[0]})
+        for a in (ramp, {"a": ramp, "b": ramp})
     ]
     assert constants[0] == pytest.approx(constants[1], rel=1e-12)
 
