@@ -139,8 +139,10 @@ class NeuralOperator:
         if not self._arrays:
             raise InputError("the operator is not trained; there is nothing to save")
         arrays: dict[str, Any] = {**self._arrays, **self._made_for}
+        file = _npz_path(path)
         try:
-            np.savez_compressed(_npz_path(path), **arrays)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(file, **arrays)
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
