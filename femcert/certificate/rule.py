@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate
+from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..residual import COMPONENTS
 from ..stability import Stability
@@ -110,7 +110,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    check_units(problem.check_data(data), candidate)
+    check_units(problem.check_data(data), check_candidate(problem, candidate))
     found = rule.resolved(problem, data).certify(problem, data, candidate)
     space = problem.parameters
     return replace(found, size=space.norm(candidate.parameter), norm=space.norm_name)

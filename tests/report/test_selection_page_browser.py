@@ -159,7 +159,7 @@ def column(browser, number):
 
 
 def test_tables_are_sorted_by_keyboard(browser, pages):
-    browser.open(pages["accepted"])
+    browser.open(pages["line"])
     written = column(browser, 1)
     assert written != sorted(written)
     assert written != sorted(written, reverse=True)

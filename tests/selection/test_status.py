@@ -159,8 +159,7 @@ class Failing(fc.ResidualRadius):
     ids=lambda value: type(value).__name__,
 )
 def test_whose_fault_it_is_that_the_learned_candidate_has_no_certificate(problem, data, truth, error, status, tmp_path):
-    rule = Failing()
-    object.__setattr__(rule, "error", error)
+    rule = type("Failing", (Failing,), {"error": error})()
     found = select(problem, data, good(problem, truth), rule=rule)
     assert found.status == status
     assert str(error) in found.reason
