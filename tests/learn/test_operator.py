@@ -100,9 +100,12 @@ def test_save_then_load_is_the_identity(trained, tmp_path):
     assert loaded(problem, fc.Data(y[0], 0.1)).name == "again"
 
 
-def test_a_folder_that_is_not_there_is_said(trained, tmp_path):
-    with pytest.raises(fc.InputError, match=r"cannot write .*operator\.npz: No such file or directory"):
-        trained[1].save(tmp_path / "missing" / "operator.npz")
+def test_a_folder_that_is_not_there_is_made(trained, tmp_path):
+    path = tmp_path / "missing" / "operator.npz"
+    trained[1].save(path)
+    assert path.is_file()
+    with pytest.raises(fc.InputError, match=r"cannot write .*operator\.npz: .*directory"):
+        trained[1].save(path / "below" / "operator.npz")
 
 
 def test_damaged_files_are_refused(trained, tmp_path):
