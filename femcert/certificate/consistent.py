@@ -75,29 +75,37 @@ class Fit:
 
 
 def fit(
-    matrix: Array, values: Array, level: Array | float, *, rounding: float = 0.0, lost: Array | float = 0.0
+    matrix: Array,
+    values: Array,
+    level: Array | float,
+    *,
+    rounding: float = 0.0,
+    lost: Array | float = 0.0,
+    error: Array | float = 0.0,
 ) -> Fit:
     """The ellipsoids ``‖A x - y‖ <= delta`` of many matrices (one SVD each), many data or many levels; all broadcast.
 
-    The true matrix is within ``eps ‖A‖`` of the given one, `rounding` and that of the SVD added up. So its consistent
-    parameters fulfil ``‖A x - y‖ <= delta'`` with ``delta' = delta + eps (‖y‖ + ‖A‖ ‖x‖) + lost``, where
-    ``‖x‖ <= ‖centre‖ + delta' / s_min`` and `lost` is what y itself has lost, an absolute error. For a matrix that is
-    rank deficient to rounding, or has more columns than rows, slack is infinite.
+    The true matrix is within ``e = eps ‖A‖ + error`` of the given one, eps being `rounding` and that of the SVD added
+    up, and `error` an absolute one. So its consistent parameters fulfil ``‖A x - y‖ <= delta'`` with
+    ``delta' = delta + eps ‖y‖ + e ‖x‖ + lost``, where ``‖x‖ <= ‖centre‖ + delta' / s_min`` and `lost` is what y itself
+    has lost, an absolute error. For a matrix that is rank deficient to rounding, or has more columns than rows, slack
+    is infinite.
     """
     m, k = matrix.shape[-2:]
     U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
     right = np.swapaxes(Vt, -1, -2)
     largest, smallest = (s[..., 0], s[..., -1]) if s.shape[-1] else (np.zeros(s.shape[:-1]), np.zeros(s.shape[:-1]))
     eps = rounding + _relative(m, k)
-    clear = (smallest > eps * largest) & (m >= k)
+    off = eps * largest + error
+    clear = (smallest > off) & (m >= k)
     eta = _times(values, U)
-    known = s > eps * largest[..., None]
+    known = s > np.asarray(off)[..., None]
     centre = _back(np.where(known, eta, 0.0) / np.where(known, s, 1.0), right)
     perp = np.linalg.norm(values - _back(eta, U), axis=-1)
     size = np.linalg.norm(values, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        allowance = eps * (size + largest * np.linalg.norm(centre, axis=-1)) + lost
-        relative = np.where(clear, eps * largest / smallest, np.inf)
+        allowance = eps * size + off * np.linalg.norm(centre, axis=-1) + lost
+        relative = np.where(clear, off / smallest, np.inf)
         outer = (level + allowance) / (1.0 - relative)
         # Once more, with the parameters that lie in the set of this level instead of all within delta' / s_min.
         least = np.maximum(perp - allowance, 0.0)
@@ -124,6 +132,8 @@ class ConsistentSet:
         parameters of the exact matrix, also with ``delta = 0``.
     lost
         Absolute error of `values`: what rounding left of the offset that was subtracted from the data.
+    error
+        Absolute error of A, a norm, beside `rounding`.
 
     Attributes
     ----------
@@ -150,6 +160,7 @@ class ConsistentSet:
         radius: float | None = None,
         rounding: float = 0.0,
         lost: float = 0.0,
+        error: float = 0.0,
     ) -> None:
         A = real_array(matrix, "matrix")
         if A.ndim != 2 or 0 in A.shape:
@@ -158,16 +169,17 @@ class ConsistentSet:
         self.level = number(level, "level", least=0.0)
         self.dimension = A.shape[1]
         rounding, lost = number(rounding, "rounding", least=0.0), number(lost, "lost", least=0.0)
+        error = number(error, "error", least=0.0)
         if (form is None) != (radius is None):
             raise InputError("a ball needs both form and radius; only one of them came")
-        self._fit = fit(A, y, self.level, rounding=rounding, lost=lost)
+        self._fit = fit(A, y, self.level, rounding=rounding, lost=lost, error=error)
         self._within: Intersection | None = None
         if form is not None:
             L = real_array(form, "form")
             if L.shape != (self.dimension, self.dimension):
                 raise InputError(f"form has shape {L.shape}; expected ({self.dimension}, {self.dimension})")
             rho = number(radius, "radius", above=0.0)
-            self._within = Intersection(A, y, self.level, L, rho, rounding=rounding, lost=lost)
+            self._within = Intersection(A, y, self.level, L, rho, rounding=rounding, lost=lost, error=error)
         self.consistent_level = max(float(self._fit.least), 0.0 if self._within is None else self._within.least)
         if self.level < self.consistent_level:
             raise inconsistent(self.level, self.consistent_level)

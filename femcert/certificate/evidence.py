@@ -97,6 +97,7 @@ def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     A = scaled_forward(problem, None, data)
     y = data.whiten(data.values - problem.offset)
     errors = {"rounding": problem.rounding_of(data), "lost": problem.offset_rounding(data)}
+    errors["error"] = problem.forward_error(data)
     consistent = ConsistentSet(A, y, data.noise_level, **errors, **_ball(problem))
     root = problem.parameters.root
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
@@ -166,6 +167,11 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
 
+def is_large_ball(problem: Problem) -> bool:
+    """Whether the class is a ball with too many coordinates for the consistent set."""
+    return problem.parameters.ball is not None and problem.parameters.dimension > MOST_COORDINATES
+
+
 def check_explained(problem: Problem, data: Data, constant: Stability | None = None) -> None:
     """Refuse data that no parameter of the class explains: every upper radius takes for granted that the truth does.
 
@@ -181,6 +187,7 @@ def check_explained(problem: Problem, data: Data, constant: Stability | None = N
     if not isinstance(problem, LinearProblem):
         return
     space = problem.parameters
+    assert not is_large_ball(problem) or constant is not None
     if space.dimension <= MOST_COORDINATES:
         try:
             discrete_evidence(problem, data)

@@ -12,7 +12,6 @@ from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.linear import LinearProblem
 from ..residual import Residuals, evaluate
 from ..residual.components import parameter_misfit
 from ..stability import Stability, stability
@@ -25,6 +24,7 @@ from .evidence import (
     check_explained_continuously,
     continuous_evidence,
     discrete_evidence,
+    is_large_ball,
     linearized_evidence,
 )
 from .guaranteed import belongs, continuous_constant
@@ -161,5 +161,4 @@ class ExactRadius(Rule):
 
 
 def _by_modulus(problem: Problem) -> bool:
-    space = problem.parameters
-    return isinstance(problem, LinearProblem) and space.ball is not None and space.dimension > MOST_COORDINATES
+    return problem.linear and is_large_ball(problem)

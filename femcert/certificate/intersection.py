@@ -48,7 +48,16 @@ class Intersection:
     """
 
     def __init__(
-        self, A: Array, y: Array, level: float, L: Array, radius: float, *, rounding: float, lost: float = 0.0
+        self,
+        A: Array,
+        y: Array,
+        level: float,
+        L: Array,
+        radius: float,
+        *,
+        rounding: float,
+        lost: float = 0.0,
+        error: float = 0.0,
     ) -> None:
         m, k = A.shape
         H, relative = _root(L)
@@ -64,7 +73,7 @@ class Intersection:
         f1, f2, eta, perp, self._inverse = _diagonal(A, y, a, h, Q, R)
         size = float(np.linalg.norm(y))
         self.reach = _reach(f1, f2, self._inverse, size + level + lost, radius)
-        allowance = eps * (size + a * self.reach) + lost
+        allowance = eps * (size + a * self.reach) + error * self.reach + lost
         delta = level + allowance
         # The error of H, relative to L or in the norm of its rows, whichever is less.
         rho = float(min(radius * np.sqrt(1.0 + relative), np.hypot(radius, k * np.sqrt(16.0 * EPS) * h * self.reach)))

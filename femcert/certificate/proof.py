@@ -56,7 +56,8 @@ def proven_radius(
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
     rounding = problem.rounding * problem.parameters.norm(candidate.parameter)
-    return proven, C * (problem.rounding_of(data) * size + problem.offset_rounding(data)) + rounding
+    error = problem.forward_error(data) * problem.parameters.norm(candidate.parameter)
+    return proven, C * (problem.rounding_of(data) * size + error + problem.offset_rounding(data)) + rounding
 
 
 def _proven_on_ball(

@@ -19,7 +19,7 @@ from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights
 from .certificate import Certificate
-from .evidence import check_explained
+from .evidence import check_explained, is_large_ball
 from .proof import proven_radius, split
 from .rule import Rule
 
@@ -59,7 +59,9 @@ class WeightedRule(Rule):
         if self.is_resolved(problem, data):
             return self
         rule = self.with_weights(problem, data)
-        constant = stability(problem, data=data) if problem.linear and self.stability is None else None
+        # On a large ball the check needs the modulus, whatever constant is given.
+        needed = self.stability is None or is_large_ball(problem)
+        constant = stability(problem, data=data) if problem.linear and needed else None
         check_explained(problem, data, constant)
         return replace(rule, computed=constant, checked=(problem, data))
 
@@ -116,7 +118,9 @@ class WeightedRule(Rule):
         pde = self.physics(problem, inside, residuals)
         total = self.total(residuals, pde)
         radius = self.radius(total, data, constant) + outside
-        proven, allowance = proven_radius(problem, data, candidate, None if self.stability is not None else constant)
+        proven, allowance = proven_radius(
+            problem, data, candidate, constant if self.stability is None else self.computed
+        )
         q, norm = candidate.parameter, problem.parameters.norm
         # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
         holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * norm(q)

@@ -181,6 +181,10 @@ class Problem(ABC):
         sizes = np.multiply.outer(np.abs(self.observed_states(state)).max(axis=0), weights).ravel()
         return self.rounding_of(data, at) * (data.norm(sizes) + data.norm(data.values))
 
+    def forward_error(self, data: Data | None) -> float:
+        """What rounding may have moved the forward map by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
+        return 0.0
+
     def observed_states(self, state: Array) -> Array:
         """The dof vector that the sensors read, or a column for each observation time."""
         return state

@@ -80,6 +80,8 @@ def disc_averages(
     barycentric = np.vstack((1 - nodes.sum(axis=0), nodes))
     area, sums = np.zeros(centres.shape[1]), []
     for disc, _, simplices, measure in _pieces(mesh, centres, radius, sides):
+        if not len(disc):
+            continue
         points = np.einsum("dvn,vq->dnq", simplices, barycentric)
         values = function(points.reshape(len(points), -1)).reshape(-1, *points.shape[1:])
         parts = measure * (values @ (weights / weights.sum()))

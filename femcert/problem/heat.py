@@ -170,20 +170,23 @@ class HeatInitial(LinearProblem):
         start[self.free] -= self._initial(self.check_parameter(parameter)[:, None])[:, 0]
         return defect + float(np.sqrt(max(start @ (self.mass @ start), 0.0)))
 
-    def response(self, fields: Any) -> Array:
-        """Observations of the propagated columns, time after time."""
-        states = self._states(dense(fields))
-        return np.vstack([self.sensors.matrix @ u for u in states])
+    def _observed(self, fields: Any) -> tuple[Array, Array]:
+        """Observations of the propagated columns, time after time; their values are largest at the start."""
+        columns = dense(fields)
+        values = np.vstack([self.sensors.matrix @ u for u in self._states(columns)])
+        return values, np.abs(columns).max(axis=0)
 
-    def adjoint_response(self, weights: Array) -> Array:
-        """The transpose of `response`: the adjoint scheme run backwards in time."""
+    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
+        """The transpose: the adjoint scheme run backwards in time; its values are largest at the last observation."""
         H = self.sensors.matrix[:, self.free]
         parts = [H.T @ w for w in weights.reshape(len(self.times), self.sensors.count, -1)]
         if self.scheme == "exact":
             z = np.sum([self._exponential(t, w, adjoint=True) for t, w in zip(self.times, parts, strict=True)], axis=0)
         else:
             z = self._march_back(parts)
-        return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z))
+        start = solve_mass(self.residual_mass, np.asarray(sum(parts)))
+        sizes = np.abs(start).max(axis=0, initial=0.0)
+        return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z)), sizes
 
     @cached_property
     def mass(self) -> Any:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
@@ -129,32 +130,54 @@ class LinearProblem(Problem):
 
     def response(self, fields: Any) -> Array:
         """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
+        return self._observed(fields)[0]
+
+    def _observed(self, fields: Any) -> tuple[Array, Array]:
+        """`response`, and the largest value of every state on the way."""
         u = np.zeros((self.basis.N, fields.shape[1]))
         u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
-        return np.asarray(self.sensors.matrix @ u)
+        return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0)
 
     def adjoint_response(self, weights: Array) -> Array:
         """``(H S)'`` applied to columns of sensor weights: functionals on the parameter's dofs."""
+        return self._pulled_back(weights)[0]
+
+    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
+        """`adjoint_response`, and the largest value of every adjoint state on the way."""
         z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
-        return np.asarray(self.load[self.free].T @ z)
+        return np.asarray(self.load[self.free].T @ z), np.abs(z).max(axis=0, initial=0.0)
 
     @cached_property
-    def _forward(self) -> Array:
+    def _forward(self) -> tuple[Array, Array, Array]:
+        """F, and a and b such that rounding may have moved ``F_ij`` by a part of ``a_i b_j``."""
         k, m = self.parameters.dimension, self.observation_count
         B = self.parameters.matrix
         if k <= m:
-            parts = [self.response(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]
-            return frozen(np.hstack(parts))
+            parts = [self._observed(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]
+            weights = np.tile(np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel(), m // self.sensors.count)
+            return frozen(np.hstack([values for values, _ in parts])), weights, np.hstack([sizes for _, sizes in parts])
         unit = np.eye(m)
-        rows = [B.T @ self.adjoint_response(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]
-        return frozen(np.hstack(rows).T)
+        rows = [self._pulled_back(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]
+        loads = np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
+        return frozen(np.hstack([B.T @ values for values, _ in rows]).T), np.hstack([sizes for _, sizes in rows]), loads
+
+    def forward_error(self, data: Data | None) -> float:
+        """What rounding may have moved the forward map by, as a norm from Q to Y.
+
+        The errors of states are relative to their largest values, which may be far above what the sensors read of
+        them: where modes have decayed, or readings cancel. For a class whose forward matrix is dense.
+        """
+        _, weights, sizes = self._forward
+        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
+        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights)
+        return self.rounding_of(data) * seen * float(np.linalg.norm(np.abs(inverse).T @ sizes))
 
     def forward_matrix(self) -> Array:
         """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.
 
         By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
         """
-        return self._forward
+        return self._forward[0]
 
     def misfit_gradient(self, parameter: Any, data: Data) -> Array:
         """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.

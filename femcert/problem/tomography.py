@@ -125,17 +125,20 @@ class Tomography(LinearProblem):
         """``R q``: the rays read the image, whatever a candidate gives as its state."""
         return self.observe(self.check_parameter(parameter))
 
-    def response(self, fields: Any) -> Array:
+    def _observed(self, fields: Any) -> tuple[Array, Array]:
         """``R`` applied to columns of images."""
-        return np.asarray(self.sensors.matrix @ fields)
+        columns = dense(fields)
+        return np.asarray(self.sensors.matrix @ columns), np.abs(columns).max(axis=0)
 
-    def adjoint_response(self, weights: Array) -> Array:
+    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
         """``R'`` applied to columns of ray weights (back projection)."""
-        return np.asarray(self.sensors.matrix.T @ weights)
+        return np.asarray(self.sensors.matrix.T @ weights), np.abs(weights).max(axis=0)
 
     @cached_property
-    def _forward(self) -> Array:
-        return frozen(dense(self.sensors.matrix @ self.parameters.matrix))
+    def _forward(self) -> tuple[Array, Array, Array]:
+        H, B = self.sensors.matrix, self.parameters.matrix
+        weights, sizes = np.asarray(abs(H).sum(axis=1)).ravel(), np.abs(B).max(axis=0)
+        return frozen(dense(H @ B)), weights, np.asarray(dense(sizes)).ravel()
 
 
 def _checked_angles(angles: Any) -> Array:

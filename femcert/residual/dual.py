@@ -227,5 +227,6 @@ def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str
     sampler = Sampler(problem.basis.mesh, 2 * degree(problem.basis))
     slope = sampler.gradients(problem.basis, w)
     local: Array = sampler.integral(dot(slope, slope) + sampler.values(problem.basis, w) ** 2)
-    bound = Bound(value * (1.0 - ROUNDING), "lower", "Riesz representative in the trial space, assembled forms")
+    # A form is a function of x, of which assembly knows samples.
+    bound = Bound(value * (1.0 - ROUNDING), "estimate", "Riesz representative in the trial space, assembled forms")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)

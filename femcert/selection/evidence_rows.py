@@ -50,4 +50,5 @@ def _numbers(certificate: Certificate | None, rule: dict[str, Any]) -> dict[str,
 
 
 def _with_side(bound: Bound) -> str:
-    return f"{bound.value:.4g} ({bound.side})"
+    chance = "" if bound.probability == 1.0 else f", probability {bound.probability:g}"
+    return f"{bound.value:.4g} ({bound.side}{chance})"

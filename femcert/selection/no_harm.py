@@ -11,7 +11,7 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
 from ..certificate.rule import check_units
-from ..errors import CandidateError, FemcertError, InputError, MissingPackageError, SolveError
+from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.checks import number
@@ -96,7 +96,13 @@ def no_harm(
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     rule, refusal = _fixed(problem, data, rule)
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
-    safe = _baseline(problem, data, baseline)
+    try:
+        safe = _baseline(problem, data, baseline)
+    except FemcertError:
+        if isinstance(refusal, InconsistentError):
+            # What is wrong with the data says more than how a baseline notices it.
+            raise refusal from None
+        raise
     case = Case(problem, data, safe)
     if refusal is not None:
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"

@@ -253,7 +253,10 @@ def stability(
 def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validate: bool) -> Stability:
     """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
     gap = continuous_gap(problem, data) if guarantee == "continuous" else None
-    found = spectrum(problem, scaled_forward(problem, at, data) if gap is None else gap.forward, at, data)
+    forward = scaled_forward(problem, at, data) if gap is None else gap.forward
+    # A map in closed form has no states.
+    closed = gap is not None and not gap.rows.any()
+    found = spectrum(problem, forward, at, data, 0.0 if closed else problem.forward_error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:

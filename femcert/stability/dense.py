@@ -44,8 +44,10 @@ class Spectrum:
         return float(self.kept * (self.values[-1] - self.rounding))
 
 
-def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None) -> Spectrum:
+def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None, error: float = 0.0) -> Spectrum:
     """Of a forward matrix in orthonormal coordinates and whitened data, as `scaled_forward` gives it.
+
+    `error` is an absolute error of that matrix, a norm, beside the relative one of the solves.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None) -> Spe
     """
     R = problem.parameters.root
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    rounding, kept = _rounding(problem, sigma, problem.rounding_of(data, at))
+    rounding, kept = _rounding(problem, sigma, problem.rounding_of(data, at), error)
     return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
 
 
@@ -77,11 +79,11 @@ def _derivative(problem: Problem, at: Any) -> Array:
     return problem.jacobian(at)
 
 
-def _rounding(problem: Problem, sigma: Array, solves: float) -> tuple[float, float]:
+def _rounding(problem: Problem, sigma: Array, solves: float, error: float) -> tuple[float, float]:
     k, m = problem.parameters.dimension, problem.observation_count
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
     eps = np.finfo(float).eps
-    rounding = (solves + 16.0 * np.sqrt(m * k) * eps) * sigma[0]
+    rounding = (solves + 16.0 * np.sqrt(m * k) * eps) * sigma[0] + error
     if not sigma[-1] > rounding:
         raise UncertifiedError(
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -123,3 +125,13 @@ def test_a_ball_that_is_too_small_in_a_large_class(rule):
     assert fc.certify(wide, data, candidate, rule).radius.side == "upper"
     with pytest.raises(fc.InconsistentError, match="explains the data"):
         fc.certify(narrow, data, candidate, rule)
+    given = dataclasses.replace(rule, stability=fc.stability(narrow, data=data))
+    with pytest.raises(fc.InconsistentError, match="explains the data"):
+        fc.certify(narrow, data, candidate, given)
+
+
+def test_a_baseline_that_notices_it_first_does_not_hide_what_is_wrong(problem):
+    data = measured(problem, 0, claimed=0.3)
+    learned = fc.Candidate.from_coefficients(problem, [1.0, 0.5])
+    with pytest.raises(fc.InconsistentError, match="explains the data"):
+        fc.no_harm(problem, data, baseline=fc.Tikhonov(choose="discrepancy"), learned=learned, rule=fc.ResidualRadius())
