@@ -24,7 +24,7 @@ from skfem import (
 
 from femcert.errors import InputError
 from femcert.problem import discs
-from femcert.problem.discs import covered_area, disc_matrix
+from femcert.problem.discs import covered_area, disc_averages, disc_matrix
 
 
 def jittered(mesh, amount, seed=0):
@@ -193,3 +193,16 @@ def test_bad_arguments_are_refused():
         disc_matrix(basis, [0.5, 0.5], 0.1)
     with pytest.raises(InputError, match="MeshQuad2"):
         covered_area(MeshQuad2(), [[0.5], [0.5]], 0.1)
+
+
+def test_discs_that_cross_no_element_between():
+    """Of randomly moved vertices some leave no piece of any disc in a block of candidates."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        mesh = MeshTri().refined(3)
+        p = mesh.p.copy()
+        inside = np.all((p > 1e-9) & (p < 1.0 - 1e-9), axis=0)
+        p[:, inside] += rng.uniform(-0.03, 0.03, (2, inside.sum()))
+        centres = rng.uniform(0.1, 0.9, (6, 2)).T
+        averages = disc_averages(MeshTri(p, mesh.t), centres, 0.08, lambda x: np.stack([np.ones_like(x[0]), x[0]]), 4)
+        np.testing.assert_allclose(averages[0], 1.0, rtol=1e-12)

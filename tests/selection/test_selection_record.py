@@ -619,6 +619,21 @@ def test_what_solved_is_recorded_and_read_back(name, tmp_path):
         assert selection.versions[package] == version(package)
 
 
+def test_an_older_file_has_the_probability_in_words(tmp_path):
+    def older(record):
+        record.pop("status")
+        for part in (record["baseline"], record["learned"]):
+            pde = part["residuals"]["pde"]
+            pde["source"] += f", probability {pde.pop('probability'):g}"
+
+    path = rewritten(CASES["stochastic"](), tmp_path / "selection.json", older)
+    assert fc.Selection.load(path).baseline.residuals.pde.source.endswith("probability 0.9")
+
+
+def test_the_table_says_with_which_probability_a_residual_holds():
+    assert "(upper, probability 0.9)" in str(CASES["stochastic"]())
+
+
 def test_where_nothing_is_solved_nothing_is_said(tmp_path):
     found = selection_of(tomography())
     assert found.solver is None
