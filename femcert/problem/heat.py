@@ -14,7 +14,6 @@ from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
 from .algebraic import error_in_data
 from .assembly import diffusion_matrix
-from .base import ROUNDING
 from .boundary import Value
 from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
@@ -194,10 +193,9 @@ class HeatInitial(LinearProblem):
         return mass_matrix(self.basis, lumped=self.lumped)
 
     @property
-    def rounding(self) -> float:
+    def _solve_rounding(self) -> float:
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
-        solves = 1 if self.scheme == "exact" else self.steps
-        return max(ROUNDING, solves * self.factor.rounding + self.factor.tolerance * self._leverage)
+        return (1 if self.scheme == "exact" else self.steps) * self.factor.rounding
 
     @cached_property
     def _leverage(self) -> float:

@@ -99,7 +99,12 @@ class LinearProblem(Problem):
     @property
     def rounding(self) -> float:
         """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.factor.rounding + self.factor.tolerance * self._leverage)
+        return max(ROUNDING, self._solve_rounding + self.factor.tolerance * self._leverage)
+
+    @property
+    def _solve_rounding(self) -> float:
+        """What rounding takes of the states behind a reading, relative to them."""
+        return self.factor.rounding
 
     @cached_property
     def _leverage(self) -> float:
@@ -164,13 +169,20 @@ class LinearProblem(Problem):
     def forward_error(self, data: Data | None) -> float:
         """What rounding may have moved the forward map by, as a norm from Q to Y.
 
-        The errors of states are relative to their largest values, which may be far above what the sensors read of
-        them: where modes have decayed, or readings cancel. For a class whose forward matrix is dense.
+        Rounding errors of states are relative to their largest values, which may be far above what the sensors read of
+        them: where modes have decayed, or readings cancel. (Where an iteration ends early, `rounding_of` knows that.)
+        For a class whose forward matrix is dense.
         """
+        weights, size = self.forward_sizes
+        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
+        return max(ROUNDING, self._solve_rounding) * seen * size
+
+    @cached_property
+    def forward_sizes(self) -> tuple[Array, float]:
+        """A weight for each reading, and a number: their product bounds what is read of states of norm one in Q."""
         _, weights, sizes = self._forward
         inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
-        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights)
-        return self.rounding_of(data) * seen * float(np.linalg.norm(np.abs(inverse).T @ sizes))
+        return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
 
     def forward_matrix(self) -> Array:
         """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.

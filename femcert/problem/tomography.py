@@ -117,6 +117,10 @@ class Tomography(LinearProblem):
         """There is no solve behind a ray's reading."""
         return ROUNDING
 
+    @property
+    def _solve_rounding(self) -> float:
+        return 0.0
+
     def solve(self, parameter: Any) -> Array:
         """The image itself."""
         return self.check_parameter(parameter).copy()

@@ -171,8 +171,8 @@ def kkt_residual(
     KKT
         About the discretized problem, with its quadrature. State and adjoint are ``"lower"`` (to rounding) for all test
         functions too: any finite space gives a lower bound of the dual norm of the assembled functional. Only where the
-        state misses its Dirichlet values is the state's an ``"estimate"``: ``(‖A(u, q)‖² + ‖v‖²)^(1/2)`` with the discrete lift v of ``u - g``, which in the energy
-        norm is the distance from the discrete solution.
+        state misses its Dirichlet values is the state's an ``"estimate"``: ``(‖A(u, q)‖² + ‖v‖²)^(1/2)`` with the
+        discrete lift v of ``u - g``, which in the energy norm is the distance from the discrete solution.
 
     Raises
     ------

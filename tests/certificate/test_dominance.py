@@ -313,7 +313,7 @@ def test_tampered_records_are_refused(tmp_path, change):
 
 
 def test_a_large_class_is_refused(monkeypatch):
-    monkeypatch.setattr("femcert.certificate.exact.MOST_COORDINATES", 3)
+    monkeypatch.setattr("femcert.certificate.evidence.MOST_COORDINATES", 3)
     problem = source(ball=8.0)
     data = fc.Data(np.zeros(9), 1.0)
     zero = fc.Candidate.from_coefficients(problem, np.zeros(4))

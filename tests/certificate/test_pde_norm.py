@@ -161,7 +161,7 @@ def test_own_forms():
     data, solved, wrong = setting(problem)
     riesz = fc.no_harm(problem, data, baseline=solved, learned=wrong, rule=fc.ResidualRadius(pde_norm="riesz"))
     assert not riesz.accepted
-    assert riesz.learned.residuals.pde.side == "lower"
+    assert riesz.learned.residuals.pde.side == "estimate"
     rule = fc.ResidualRadius(pde_norm="equilibrated")
     with pytest.raises(fc.UncertifiedError, match=r"needs the strong form.*use 'riesz'"):
         fc.certify(problem, data, solved, rule)

@@ -208,7 +208,7 @@ def test_own_forms_have_the_riesz_representative_only():
     r = problem.residual(candidate.state, candidate.parameter)[problem.free]
     K = own_form.assemble(problem.basis)[problem.free][:, problem.free].toarray()
     assert pde.value == pytest.approx(np.sqrt(r @ np.linalg.solve(K, r)), rel=1e-10)
-    assert pde.side == "lower"
+    assert pde.side == "estimate"
     assert bc == fc.boundary_norm(problem, candidate.state, norm="h1")
     for method in ("equilibrated", "enriched", "indicator"):
         with pytest.raises(fc.UncertifiedError, match=f"'{method}' needs the strong form.*LinearProblem.*use 'riesz'"):

@@ -117,7 +117,7 @@ def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: f
         proven = C * (c.misfit + delta)
         size = np.linalg.norm(c.x, axis=-1)
         shown = trials.fit.singular[..., 0] * size + c.response + np.linalg.norm(trials.values, axis=-1)
-        allowance = C * rounding * shown + rounding * size
+        allowance = C * (rounding * shown + trials.error * size) + rounding * size
         # The library reports the larger one where the radius is a bound.
         holds = proven <= radius * (1.0 + 1e-8) + rounding * size
         certified = np.isfinite(C) & _explained(trials)

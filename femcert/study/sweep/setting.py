@@ -41,6 +41,8 @@ class Setting:
         Weight lambda of the Tikhonov baseline.
     rounding, kept
         Relative error of the solves behind A, and what rounding leaves of a norm in Q (`gram_kept`).
+    error
+        What rounding may have moved each row of A by, ``(places,)``, beside the relative error.
     """
 
     forward: Array
@@ -51,6 +53,7 @@ class Setting:
     weight: float
     rounding: float
     kept: float
+    error: Array
 
     @property
     def places(self) -> int:
@@ -96,6 +99,7 @@ class Setting:
             bc=problem.boundary_defect(s, zero),
             weight=number(weight, "weight", above=0.0),
             rounding=float(problem.rounding),
+            error=frozen(problem.rounding * problem.forward_sizes[1] * problem.forward_sizes[0]),
             kept=gram_kept(space),
         )
 

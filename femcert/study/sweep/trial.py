@@ -66,6 +66,8 @@ class Batch:
         C_stab = 1 / sigma_min from above; infinite where sigma_min is zero to rounding.
     rounding, kept
         As in `Setting`.
+    error
+        What rounding may have moved the forward matrix by, a norm.
     """
 
     values: Array
@@ -77,6 +79,7 @@ class Batch:
     learned: Candidates
     rounding: float
     kept: float
+    error: Array
 
 
 def batch(setting: Setting, draws: Draws, rows: NDArray[np.int64], values: Values) -> Batch:
@@ -94,7 +97,8 @@ def batch(setting: Setting, draws: Draws, rows: NDArray[np.int64], values: Value
     deviation = values.noise * _norm(clean) / np.sqrt(m)
     noise = deviation[:, None] * draws.noise_normals(rows, m)
     y, level = clean + noise, _norm(noise)
-    found = fit(A, y, level, rounding=setting.rounding)
+    error = _norm(setting.error[places])
+    found = fit(A, y, level, rounding=setting.rounding, error=error)
     learned = truth + values.perturbation[:, None] * draws.perturbation_normals(rows)
     added = values.mismatch[:, None] * setting.mismatch[places]
     none = np.zeros(len(rows))
@@ -103,11 +107,12 @@ def batch(setting: Setting, draws: Draws, rows: NDArray[np.int64], values: Value
         level=level,
         deviation=deviation,
         fit=found,
-        constant=_constant(found.singular, m, setting),
+        constant=_constant(found.singular, m, setting, error),
         baseline=_candidates(setting, A, y, tikhonov(found, setting.weight), 0.0, none),
         learned=_candidates(setting, A, y, learned, added, values.mismatch),
         rounding=setting.rounding,
         kept=setting.kept,
+        error=error,
     )
 
 
@@ -134,11 +139,11 @@ def _candidates(setting: Setting, A: Array, y: Array, x: Array, added: Array | f
     )
 
 
-def _constant(s: Array, sensors: int, setting: Setting) -> Array:
+def _constant(s: Array, sensors: int, setting: Setting, error: Array) -> Array:
     """``1 / sigma_min`` with sigma_min from below, by Weyl's inequality, as `femcert.stability` has it."""
     if sensors < setting.dimension:
         return np.full(len(s), np.inf)
-    rounding = (setting.rounding + 16.0 * np.sqrt(sensors * setting.dimension) * EPS) * s[:, 0]
+    rounding = (setting.rounding + 16.0 * np.sqrt(sensors * setting.dimension) * EPS) * s[:, 0] + error
     least = setting.kept * (s[:, -1] - rounding)
     return np.asarray(np.divide(1.0, least, out=np.full(len(s), np.inf), where=least > 0.0))
 
