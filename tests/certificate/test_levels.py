@@ -53,7 +53,7 @@ def test_least_squares_of_noise_is_not_accepted(choose):
         found = fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=fc.Dominance(zeta=ZETA))
         worse = space.norm(learned.parameter - truth) > space.norm(baseline.parameter - truth)
         harmful += found.accepted and worse
-        # With the quantile of one direction, which is right if that is fixed before the data, it would be, mostly.
+        # With the quantile of one direction, which is right if that is fixed before the data, it would be, too often.
         A, y, root = whitened(problem, data)
         xl, xb = (root @ space.project(c.parameter)[0] for c in (learned, baseline))
         pinv = np.linalg.pinv(A)
