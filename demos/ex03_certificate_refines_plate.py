@@ -27,7 +27,7 @@ import numpy as np
 from skfem import Basis, ElementTriP2
 
 import femcert as fc
-from femcert.problem.mesh import diameters
+from femcert.mesh.read import diameters
 
 HERE = Path(__file__).parent
 HOLES = (((0.45, 0.55), 0.2), ((1.1, 0.35), 0.15), ((1.55, 0.65), 0.2))

@@ -26,8 +26,8 @@ from scipy.stats import chi2
 from skfem import Basis, ElementTriP2
 
 import femcert as fc
-from femcert.problem.locate import Locator, interpolation_matrix
-from femcert.problem.mesh import diameters
+from femcert.mesh.locate import Locator, interpolation_matrix
+from femcert.mesh.read import diameters
 
 HERE = Path(__file__).parent
 # ‖grad u‖² of the exact solution of -Laplace u = 1.

@@ -22,6 +22,7 @@ from .certificate import (
     certify,
 )
 from .errors import CoarseMeshError, FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
+from .mesh import load_mesh
 from .problem import (
     AverageSensors,
     BoundarySensors,
@@ -45,7 +46,6 @@ from .problem import (
     RegionSpace,
     SineSpace,
     Tomography,
-    load_mesh,
 )
 from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
 from .residual import (

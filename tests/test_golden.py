@@ -5,14 +5,11 @@ the condition numbers of these problems are below 10, and the rounding of what g
 """
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "properties"))
 import property_problems as pose
+import pytest
 
 import femcert as fc
 from femcert.linalg import use_backend

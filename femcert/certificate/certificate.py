@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..bound import Bound
+from ..checks import number
 from ..errors import UncertifiedError
-from ..problem.checks import number
 from ..residual import Residuals
 from ..stability import Stability
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.checks import Array, frozen, number, real_vector
+from ..checks import Array, frozen, number, real_vector
 
 
 @dataclass(frozen=True)

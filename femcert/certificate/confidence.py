@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, number, real_array
 from ..errors import InputError
-from ..problem.checks import Array, number, real_array
 
 # Of the wealth that one bet may lose (Waudby-Smith and Ramdas, section 4.1).
 STAKE = 0.75

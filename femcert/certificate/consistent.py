@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
+from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InconsistentError, InputError, UncertifiedError
-from ..problem.checks import Array, frozen, number, real_array, real_vector
 from .ellipsoid import EPS, farthest, support
 from .intersection import Intersection
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checks import Array
 from ..errors import CandidateError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import Functions, callable_of
-from ..problem.checks import Array
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from .pointwise import REPEATED, pointwise_residual, values_at
 from .sampling import uniform_points

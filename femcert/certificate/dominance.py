@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, frozen
 from ..problem.data import Data
 from .comparison import Comparison
 from .evidence import Evidence

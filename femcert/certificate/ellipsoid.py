@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem.checks import Array
+from ..checks import Array
 
 EPS = float(np.finfo(float).eps)
 # Newton's method doubles the digits; from the starting value that is used here it takes 4 to 10 steps.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ..checks import Array
 from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
 from ..stability import Stability, stability

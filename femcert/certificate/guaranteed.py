@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..residual.norms import state_norm

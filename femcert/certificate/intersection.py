@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular, svd
 
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
-from ..problem.checks import Array
 from .ellipsoid import EPS, farthest_axes, support_axes
 
 # Bounds of log kappa, the first step away from 0, and when to stop: the relative gap to a witness, the width in log

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array, real_array
 from ..errors import CandidateError, InputError, UncertifiedError
+from ..mesh.elements import degree
+from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import REPEATED, Functions, callable_of, interpolant
-from ..problem.checks import Array, real_array
 from ..problem.coefficients import at_points
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree
-from ..problem.locate import interpolation_matrix
 from .sampling import element_envelopes
 
 Cells = NDArray[np.int64]

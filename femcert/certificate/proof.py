@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..stability import Stability, stability

@@ -14,7 +14,7 @@ from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..residual import COMPONENTS
 from ..stability import Stability
-from ..stages import stage
+from ..timing import stage
 from .certificate import Certificate
 from .comparison import Comparison
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import number
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import number
 from ..problem.data import Data
 from ..residual import Residuals, evaluate
 from ..residual.physics import check_pde_norm

@@ -11,10 +11,10 @@ from scipy.spatial import KDTree
 from scipy.special import pdtrc
 from skfem.mesh import MeshLine1, MeshTri1
 
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
+from ..mesh.elements import degree
 from ..problem.base import Problem
-from ..problem.checks import Array
-from ..problem.lagrange import degree
 
 # Largest sum of |basis functions| on the reference element: sup |f| <= factor * max |nodal values|.
 _LEBESGUE = {("line", 2): 1.25, ("tri", 2): 5.0 / 3.0, ("quad", 2): 1.25**2}

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array, binary_scale, count
 from ..errors import CandidateError, InputError
+from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import REPEATED, check_frozen
-from ..problem.checks import Array, binary_scale, count
 from ..problem.data import Data
-from ..problem.locate import interpolation_matrix
 from ..residual import Residuals
 from ..residual.strong import strong_field
 from .certificate import Certificate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..checks import number
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import number
 from ..problem.data import Data
 from ..residual import evaluate
 from .rules import WeightedRule

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FemcertError, InputError
-from ..stages import collected, stage
+from ..timing import collected, stage
 from .shared import SUCCESS, UNDECIDED, NotDecidedError, directory, progress
 from .streams import complain, say
 

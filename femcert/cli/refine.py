@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..stages import stage
+from ..timing import stage
 from .shared import SUCCESS, directory, progress, whole
 from .streams import say
 

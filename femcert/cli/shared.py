@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..stages import LOGGER
+from ..timing import LOGGER
 
 SUCCESS, FAILED_CHECK, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..stages import stage
+from ..timing import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress
 from .streams import complain, say
 

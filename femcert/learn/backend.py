@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from ..checks import Array
 from ..errors import MissingPackageError
-from ..problem.checks import Array
 
 
 def load_torch() -> Any:

@@ -10,9 +10,9 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from ..checks import Array
 from ..errors import InputError
-from ..problem.checks import Array
-from ..problem.locate import cross
+from ..mesh.locate import cross
 
 Index = NDArray[np.int64]
 

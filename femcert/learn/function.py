@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, number
 from ..errors import InputError
-from ..problem.checks import Array, number
 from .backend import array_of, load_torch, recording
 
 

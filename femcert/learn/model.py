@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..problem.checks import Array
-from ..problem.locate import Locator
+from ..checks import Array
+from ..mesh.locate import Locator
 from ..problem.space import ParameterSpace
 from .backend import array_of, load_torch, tensor
 from .distance import BoundaryDistance

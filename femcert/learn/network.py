@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.checks import Array
+from ..checks import Array
 from .backend import load_torch, tensor
 
 

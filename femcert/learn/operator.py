@@ -10,13 +10,13 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from ..checks import Array, number, real_array
+from ..checks import count as whole
 from ..errors import InputError
+from ..files import check_regular
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, number, real_array
-from ..problem.checks import count as whole
 from ..problem.data import Data
-from ..problem.files import check_regular
 from ..problem.fingerprint import check_fingerprint, fingerprint
 from ..problem.linear import LinearProblem
 from .backend import array_of, recording, tensor

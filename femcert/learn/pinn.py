@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..checks import count, number
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import count, number
 from ..problem.data import Data
 from .backend import recording
 from .terms import Shape, build

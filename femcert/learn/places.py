@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..certificate.pointwise import values_at
+from ..checks import Array
+from ..mesh.locate import interpolation_matrix, reference_points, scatter
+from ..mesh.sample import Sampler
 from ..problem.boundary import BoundaryConditions
-from ..problem.checks import Array
 from ..problem.equation import Field, Given
-from ..problem.locate import interpolation_matrix, reference_points, scatter
-from ..problem.sampling import Sampler
 
 # Step of the difference quotient for the gradient of a coefficient without one, relative to the extent of the mesh.
 STEP = 1e-3

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..certificate.sampling import uniform_points
+from ..checks import Array
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation

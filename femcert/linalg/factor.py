@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
 from ..errors import SolveError, UncertifiedError
-from ..stages import stage
+from ..timing import stage
 from .backends import Choice, choose
 from .cholmod import Cholmod
 from .multigrid import Multigrid

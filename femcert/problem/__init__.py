@@ -11,7 +11,6 @@ from .elliptic import EllipticCoefficient, EllipticSource
 from .heat import HeatInitial
 from .linear import LinearProblem
 from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
-from .mesh import load_mesh
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
@@ -43,5 +42,4 @@ __all__ = [
     "RegionSpace",
     "SineSpace",
     "Tomography",
-    "load_mesh",
 ]

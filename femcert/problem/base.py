@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from skfem import Basis
 
+from ..checks import Array, count, freeze_sparse, number, real_vector
 from ..errors import InputError
+from ..mesh.elements import check_state_basis, mass_matrix, same_mesh
 from .boundary import Value, boundary_conditions
-from .checks import Array, count, freeze_sparse, number, real_vector
 from .data import Data, gaussian_radius
-from .lagrange import check_state_basis, mass_matrix, same_mesh
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
 
+from ..checks import Array, freeze_sparse, frozen, number, real_array
 from ..errors import InputError
-from .assembly import mass_form
-from .checks import Array, freeze_sparse, frozen, number, real_array
-from .facets import index_facets
-from .lagrange import nodal_values
-from .mesh import boundary_facets
+from ..mesh.assembly import mass_form
+from ..mesh.elements import nodal_values
+from ..mesh.facets import index_facets
+from ..mesh.read import boundary_facets
 
 Value = float | Callable[[Array], Any]
 

@@ -10,11 +10,11 @@ from scipy.sparse import csr_matrix, diags
 from scipy.sparse.csgraph import connected_components, depth_first_order
 from skfem import Basis
 
+from ..checks import Array, count
 from ..errors import InputError
-from .checks import Array, count
-from .lagrange import check_state_basis
-from .locate import cross, interpolation_matrix
-from .mesh import boundary_facets
+from ..mesh.elements import check_state_basis
+from ..mesh.locate import cross, interpolation_matrix
+from ..mesh.read import boundary_facets
 from .sensors import Sensors
 
 # Three Gauss points are exact for the quadratics along a straight facet.

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array, number
 from ..errors import InputError
+from ..mesh.elements import same_mesh, sampled
+from ..mesh.read import about
+from ..mesh.transfer import Interpolation, PointCloud, on_dofs
 from .base import Problem
 from .candidate_files import read_fields, write_archive
 from .candidate_functions import Functions, callable_of, checked_envelope, sampled_state
 from .candidate_values import stored, stored_number, stored_points
-from .checks import Array, number
-from .lagrange import same_mesh, sampled
-from .mesh import about
-from .transfer import on_dofs
-from .transfer_points import PointCloud
-from .transfer_record import Interpolation
 
 
 class Candidate:
@@ -200,7 +198,7 @@ class Candidate:
             of the boundary. Default: a quarter of the diameter of the nearest cell, enough for edges of a circle.
         """
         homes = (basis, basis if parameter_basis is None else parameter_basis)
-        fields = on_dofs(_of_problem(problem), homes, parameter, state, tolerance=tolerance)
+        fields = on_dofs(_bases(problem), homes, parameter, state, tolerance=tolerance)
         return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
 
     @classmethod
@@ -230,11 +228,12 @@ class Candidate:
             How far outside of the hull a dof of the problem may lie; it then gets the value at the nearest point of
             the hull. Default: the median distance of a point to its nearest neighbour.
         """
-        cloud = PointCloud(points, _of_problem(problem).basis.mesh.dim())
+        bases = _bases(problem)
+        cloud = PointCloud(points, bases[0].mesh.dim())
         q = cloud.nodal(parameter, "parameter")
         u = None if state is None else cloud.nodal(state, "state")
         reach = cloud.spacing if tolerance is None else tolerance
-        fields = on_dofs(problem, (cloud.basis, cloud.basis), q, u, tolerance=reach, words=cloud.words)
+        fields = on_dofs(bases, (cloud.basis, cloud.basis), q, u, tolerance=reach, words=cloud.words)
         return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
 
     @classmethod
@@ -338,6 +337,11 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     elif problem.has_state:
         raise InputError(f"candidate {candidate.name!r} has no state; expected one, or use Candidate.from_coefficients")
     return candidate
+
+
+def _bases(problem: Any) -> tuple[Basis, Basis]:
+    """Of state and parameter."""
+    return _of_problem(problem).basis, problem.parameters.basis
 
 
 def _of_problem(problem: Any) -> Problem:

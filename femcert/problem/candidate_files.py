@@ -17,14 +17,14 @@ from zipfile import BadZipFile, is_zipfile
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array, number, real_array
 from ..errors import InputError
+from ..files import MOST_BYTES, check_regular
+from ..mesh.elements import degree
+from ..mesh.read import read_raw
+from ..mesh.transfer import Interpolation
 from .base import Problem
 from .candidate_meshes import MeshFields
-from .checks import Array, number, real_array
-from .files import MOST_BYTES, check_regular
-from .lagrange import degree
-from .mesh import read_raw
-from .transfer_record import Interpolation
 
 # What np.load raises for a missing, damaged or foreign file; TypeError for a lone array, which is no archive.
 _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)

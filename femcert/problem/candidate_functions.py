@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array, frozen, number, real_array
 from ..errors import CandidateError, InputError
+from ..mesh.elements import sampled
 from .base import Problem
-from .checks import Array, frozen, number, real_array
-from .lagrange import sampled
 
 # Of the largest value: by how much a function may differ when it is evaluated again (networks in single precision).
 REPEATED = 1e-5

@@ -20,9 +20,9 @@ from skfem import (
     ElementTriP2,
 )
 
+from ..checks import Array, real_array
 from ..errors import InputError
-from .checks import Array, real_array
-from .mesh import checked_mesh, diameters
+from ..mesh.read import checked_mesh, diameters
 
 _QUADRATIC = {"line3": "line", "triangle6": "triangle", "quad9": "quad"}
 _CORNERS = {"line": 2, "triangle": 3, "quad": 4}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array, frozen, real_array
 from ..errors import InputError
-from .checks import Array, frozen, real_array
 
 
 def stored_points(points: Any) -> Array:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
+from ..checks import Array, number, real_array
 from ..errors import InputError
-from .checks import Array, number, real_array
-from .mesh import region_elements
+from ..mesh.read import region_elements
 from .polynomial import declared_error, known_degree, unknown
 
 Part = float | Callable[[Array], Any]

@@ -9,8 +9,15 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import chdtri
 
+from ..checks import (
+    Array,
+    binary_scale,
+    frozen,
+    number,
+    real_array,
+    real_vector,
+)
 from ..errors import InputError
-from .checks import Array, binary_scale, frozen, number, real_array, real_vector
 
 
 def gaussian_radius(size: int, confidence: float) -> float:

@@ -11,13 +11,13 @@ from scipy.sparse import diags
 from skfem import Basis, BilinearForm, LinearForm, asm
 from skfem.helpers import dot, grad
 
+from ..checks import Array, frozen
 from ..errors import InputError
-from .assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
+from ..mesh.assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
+from ..mesh.elements import check_state_basis, mass_matrix
 from .boundary import Value
-from .checks import Array, frozen
 from .coefficients import Coefficient, at_quadrature, check_sign
 from .equation import ZERO, Equation, Field, Given
-from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .sensors import Sensors

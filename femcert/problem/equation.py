@@ -12,9 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array
 from ..errors import InputError
+from ..mesh.elements import degree
+from ..mesh.sample import MOST_ORDER, Fit, Sampler, norming_constant, polynomial_fit
 from .boundary import BoundaryConditions
-from .checks import Array
 from .coefficients import (
     Coefficient,
     check_sign,
@@ -24,8 +26,6 @@ from .coefficients import (
     unknown_parts,
     varies,
 )
-from .lagrange import degree
-from .sampling import MOST_ORDER, Fit, Sampler, norming_constant, polynomial_fit
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8

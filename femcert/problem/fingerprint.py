@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_matrix
 
+from ..checks import Array
 from ..errors import InputError
+from ..mesh.elements import mass_matrix
 from .base import Problem
-from .checks import Array
-from .lagrange import mass_matrix
 
 # Two for each wave number; these grow by a factor, from half a wave across the domain to eight.
 WAVES, FIRST, FACTOR = 16, 3.0, 1.5

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
+from ..checks import Array, count, frozen, real_array
 from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
+from ..mesh.assembly import diffusion_matrix
+from ..mesh.elements import check_state_basis, mass_matrix
 from .algebraic import error_in_data
-from .assembly import diffusion_matrix
 from .boundary import Value
-from .checks import Array, count, frozen, real_array
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import is_lumped, lumped_load
 from .equation import ZERO, Equation, Field, Given
-from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
 from .sensors import Sensors
 from .space import ParameterSpace

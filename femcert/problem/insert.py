@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis, MeshLine
 
+from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.locate import interpolation_matrix
+from ..mesh.sample import Sampler
 from .boundary import Part
-from .checks import Array
 from .elliptic import EllipticSource
 from .equation import Field, Given
-from .locate import interpolation_matrix
-from .sampling import Sampler
 from .sensors import PointSensors
 from .space import ParameterSpace
 

@@ -11,15 +11,15 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
+from ..checks import Array, freeze_sparse, frozen, real_vector
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
+from ..mesh.assembly import mass_form
+from ..mesh.elements import mass_matrix
 from .algebraic import error_in_data
-from .assembly import mass_form
 from .base import ROUNDING, Problem
 from .boundary import Value
-from .checks import Array, freeze_sparse, frozen, real_vector
 from .data import Data
-from .lagrange import mass_matrix
 from .sensors import Sensors
 from .space import ParameterSpace
 

@@ -11,11 +11,11 @@ from scipy.sparse import csr_matrix
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
+from ..checks import Array
 from ..errors import InputError
-from .checks import Array
-from .lagrange import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
-from .locate import Locator, interpolation_matrix
-from .mesh import region_elements
+from ..mesh.elements import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
+from ..mesh.locate import Locator, interpolation_matrix
+from ..mesh.read import region_elements
 from .space import ParameterSpace
 
 _LINEAR = {MeshLine1: ElementLineP1, MeshTri1: ElementTriP1, MeshQuad1: ElementQuad1}

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array, count, real_array
 from ..errors import InputError
 from ..linalg import canonical_eigenpairs
-from .assembly import stiffness_matrix
-from .checks import Array, count, real_array
-from .lagrange import check_state_basis, mass_matrix
+from ..mesh.assembly import stiffness_matrix
+from ..mesh.elements import check_state_basis, mass_matrix
 from .space import ParameterSpace
 
 Box = Sequence[Sequence[float]]

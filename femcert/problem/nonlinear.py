@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from skfem import Basis, BilinearForm, LinearForm, asm
 
+from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .base import Problem
 from .boundary import Value
-from .checks import Array, freeze_sparse, frozen
 from .data import Data
 from .linear import BATCH, dense
 from .sensors import Sensors

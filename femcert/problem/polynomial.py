@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..checks import Array, count, number
 from ..errors import InputError
-from .checks import Array, count, number
 
 
 @dataclass(frozen=True)

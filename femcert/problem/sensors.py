@@ -12,14 +12,14 @@ from scipy.sparse import csr_matrix, diags, issparse
 from scipy.spatial import cKDTree
 from skfem import Basis, asm
 
+from ..checks import Array, coordinates, freeze_sparse, number, real_array
 from ..errors import InputError
-from .assembly import mass_form
-from .checks import Array, coordinates, freeze_sparse, number, real_array
-from .discs import covered_area, disc_matrix
-from .lagrange import check_state_basis, constant_basis
+from ..mesh.assembly import mass_form
+from ..mesh.elements import check_state_basis, constant_basis
+from ..mesh.integrate import covered_area, disc_matrix
+from ..mesh.locate import Locator, interpolation_matrix
+from ..mesh.read import measures
 from .local_spaces import region_indicators
-from .locate import Locator, interpolation_matrix
-from .mesh import measures
 
 
 class Sensors:

@@ -12,11 +12,19 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import diags, identity, issparse
 from skfem import Basis
 
+from ..checks import (
+    Array,
+    binary_scale,
+    freeze_sparse,
+    frozen,
+    number,
+    real_array,
+    real_vector,
+)
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
-from .assembly import stiffness_matrix
-from .checks import Array, binary_scale, freeze_sparse, frozen, number, real_array, real_vector
-from .lagrange import check_quadrature, degree, mass_matrix
+from ..mesh.assembly import stiffness_matrix
+from ..mesh.elements import check_quadrature, degree, mass_matrix
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")

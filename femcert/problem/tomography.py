@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array, count, frozen, number, real_array
 from ..errors import InputError
+from ..mesh.elements import check_state_basis, mass_matrix
+from ..mesh.integrate import ray_matrix, sampled_ray_matrix
+from ..mesh.locate import Locator
 from .base import ROUNDING
-from .checks import Array, count, frozen, number, real_array
-from .chords import ray_matrix, sampled_ray_matrix
-from .lagrange import check_state_basis, mass_matrix
 from .linear import LinearProblem, dense
-from .locate import Locator
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 

@@ -11,11 +11,11 @@ import meshio
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array
 from ..errors import FemcertError, InputError
+from ..mesh.elements import degree
+from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
-from ..problem.checks import Array
-from ..problem.lagrange import degree
-from ..problem.locate import interpolation_matrix
 from ..residual.dual import dual_norm
 from ..selection import Selection
 from .files import write_atomically

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.checks import Array
+from ..checks import Array
 from . import style
 from .fields import draw_image, draw_line, triangulated
 from .stability_figure import SIGNED_MAP

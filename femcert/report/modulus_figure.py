@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, number
 from ..errors import InputError, SolveError, UncertifiedError
-from ..problem.checks import Array, number
 from ..stability import Stability
 from ..stability.modulus import Modulus
 from . import style

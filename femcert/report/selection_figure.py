@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..certificate.parts import PARTS, radius_parts
+from ..checks import Array
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array
 from ..selection import Selection
 from . import style
 from .fields import draw_image, draw_line

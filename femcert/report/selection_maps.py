@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array
 from ..errors import FemcertError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..residual.dual import dual_norm
 from ..selection import Selection

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..checks import number
 from ..errors import InputError
 from ..problem.base import Problem
-from ..problem.checks import number
 from ..selection import Selection
 from .html import render
 from .radius_bars import PART_WORDS, radius_bars

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array, number
 from ..errors import InputError, UncertifiedError
-from ..problem.checks import Array, number
 from ..stability import Stability
 from ..stability.directions import Directions
 from . import style

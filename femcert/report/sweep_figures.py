@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.checks import Array
+from ..checks import Array
 from ..study.sweep import Sweep
 from ..study.sweep.table import Outcome
 from . import style

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import UncertifiedError
 from ..problem.base import ROUNDING, Problem
 from ..problem.boundary import Part
-from ..problem.checks import Array
 from ..problem.polynomial import declared_error
 from .edges import Edges
 from .norms import StateNorm, state_norm

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 
-from ..problem.checks import Array
-from ..problem.sampling import Sampler
+from ..checks import Array
+from ..mesh.sample import Sampler
 from .stars import LOCAL_FACETS
 
 _CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..bound import Bound
 from ..errors import InputError, UncertifiedError
+from ..mesh.elements import same_mesh
+from ..mesh.sample import dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.lagrange import same_mesh
-from ..problem.sampling import dot
 from .flux import ElementFlux
 from .majorant import Majorant, areas_over, majorant
 from .quadrature import Rule

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..bound import Bound
+from ..checks import Array
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array
 from ..problem.data import Data
 from .optimality import reduced_gradient_norm
 from .physics import physics_residuals

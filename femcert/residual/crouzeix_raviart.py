@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
-from ..problem.checks import Array
-from ..problem.mesh import diameters, measures
+from ..checks import Array
+from ..mesh.read import diameters, measures
 
 Indices = NDArray[np.int64]
 

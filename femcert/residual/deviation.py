@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..problem.checks import Array
-from ..problem.sampling import dot
+from ..checks import Array
+from ..mesh.sample import dot
 from .quadrature import Rule
 from .weak import WeakResidual
 from .workspace import Workspace

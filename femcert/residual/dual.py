@@ -9,16 +9,16 @@ import numpy as np
 from skfem.mesh import MeshLine1
 
 from ..bound import Bound
+from ..checks import Array, count, frozen
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
+from ..mesh.elements import degree
+from ..mesh.sample import Sampler, dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array, count, frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree
-from ..problem.sampling import Sampler, dot
 from ..problem.tomography import Tomography
 from .deviation import deviation
 from .indicator import residual_indicators

@@ -7,10 +7,10 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 from skfem import Basis
 
+from ..checks import Array, number, real_array
 from ..errors import InputError
+from ..mesh.elements import degree
 from ..problem.boundary import Value
-from ..problem.checks import Array, number, real_array
-from ..problem.lagrange import degree
 from ..problem.polynomial import known_degree, unknown
 
 # Gauss points on an edge: the rule is exact for the square of the polynomial through all samples.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problem.checks import Array
-from ..problem.sampling import Sampler, dot
+from ..checks import Array
+from ..mesh.sample import Sampler, dot
 from .bubbles import bubble_count, fit_matrix
 from .fits import nodal_fit
 from .flux import FacetFlux

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from skfem import ElementLineP1, ElementLineP2, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
-from ..problem.checks import Array
-from ..problem.sampling import Sampler
+from ..checks import Array
+from ..mesh.sample import Sampler
 
 _NODAL = {
     (2, 1): ElementLineP1, (2, 2): ElementLineP2, (3, 1): ElementTriP1, (3, 2): ElementTriP2,

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from skfem import Basis
 
+from ..checks import Array, real_vector
 from ..errors import InputError
-from ..problem.checks import Array, real_vector
-from ..problem.sampling import Sampler
+from ..mesh.sample import Sampler
 from .bubbles import bubble_fields
 from .hierarchy import Space
 from .stars import Stars

@@ -27,10 +27,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..bound import Bound
+from ..checks import Array, real_array, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import eigenvalue_lower_bound
-from ..problem.checks import Array, real_array, real_vector
-from ..problem.locate import check_mesh
+from ..mesh.locate import check_mesh
 from .crouzeix_raviart import facet_pencil
 
 Indices = NDArray[np.int64]

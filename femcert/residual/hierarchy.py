@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from ..problem.checks import Array
-from ..problem.sampling import Sampler
+from ..checks import Array
+from ..mesh.sample import Sampler
 from .stars import LOCAL_FACETS
 
 _SLOPES = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])

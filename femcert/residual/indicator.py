@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem.checks import Array
-from ..problem.mesh import diameters
-from ..problem.sampling import Sampler
+from ..checks import Array
+from ..mesh.read import diameters
+from ..mesh.sample import Sampler
 from .fits import nodal_fit
 from .traces import FacetCheck
 from .weak import WeakResidual

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy.sparse import csr_matrix
 
+from ..checks import Array
 from ..linalg import Factorization
-from ..problem.checks import Array
+from ..mesh.sample import Sampler, dot
 from ..problem.equation import Equation
-from ..problem.sampling import Sampler, dot
 from .deviation import deviation
 from .hierarchy import Space
 from .lower import UNIT

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from skfem import FacetBasis
 
+from ..checks import Array
 from ..linalg import Factorization
-from ..problem.checks import Array
-from ..problem.sampling import Sampler
+from ..mesh.sample import Sampler
 from .hierarchy import ElementMatrices, Space, conjugate_gradients
 from .riesz import Split
 from .weak import Samples, WeakResidual

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import UncertifiedError
-from ..problem.checks import Array
-from ..problem.sampling import dot
+from ..mesh.sample import dot
 from .flux import Flux
 from .quadrature import Rule
 from .stars import cross, facet_parameter

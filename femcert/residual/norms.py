@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis, asm
 
+from ..checks import Array, freeze_sparse
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
-from ..problem.assembly import diffusion_matrix, stiffness_matrix
+from ..mesh.assembly import diffusion_matrix, stiffness_matrix
+from ..mesh.elements import degree, mass_matrix
+from ..mesh.sample import Fit, Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
-from ..problem.checks import Array, freeze_sparse
 from ..problem.elliptic import EllipticSource, reaction_form
 from ..problem.equation import Field, Given, is_zero
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree, mass_matrix
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from ..problem.polynomial import declared_error
-from ..problem.sampling import Fit, Sampler, polynomial_fit
 from .edges import Edges
 from .weak import check_norm
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array, number, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array, number, real_vector
 from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem

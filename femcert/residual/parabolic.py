@@ -9,14 +9,14 @@ import numpy as np
 from skfem.mesh import MeshLine1
 
 from ..bound import Bound
+from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
+from ..mesh.elements import degree
+from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array, frozen
 from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import degree
-from ..problem.sampling import Sampler
 from .interval import line_bound
 from .norms import state_norm
 from .static import ROUNDING, static_bound, static_lower

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
+from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import mass_matrix
 from .boundary import boundary_norm
 from .dual import METHODS, dual_norm
 from .parabolic import has_trajectory, space_time_norm

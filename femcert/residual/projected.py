@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array
 from ..errors import InputError
 from ..linalg.box import box_step
-from ..problem.checks import Array
 from ..problem.space import ParameterSpace
 
 Limits = tuple[Array, Array]

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..problem.checks import Array
+from ..checks import Array
+from ..mesh.elements import degree
+from ..mesh.sample import MOST_ORDER, Sampler
 from ..problem.equation import Equation, Field, Given, is_zero
-from ..problem.lagrange import degree
-from ..problem.sampling import MOST_ORDER, Sampler
 from .stars import cross
 
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on

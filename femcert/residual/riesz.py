@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array
 from ..linalg import Factorization
-from ..problem.checks import Array
-from ..problem.sampling import dot
+from ..mesh.sample import dot
 from .weak import Samples, WeakResidual
 
 MOST_CORRECTIONS = 5

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array
 from ..errors import InputError
-from ..problem.checks import Array
 
 Indices = NDArray[np.int64]
 

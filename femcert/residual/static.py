@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
-from ..problem.checks import Array
+from ..mesh.sample import dot
 from ..problem.equation import Equation
-from ..problem.sampling import dot
 from .deviation import deviation
 from .equilibrate import equilibrated_flux
 from .flux import Flux

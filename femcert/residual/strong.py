@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import Array, binary_scale
 from ..linalg import solve_mass
 from ..problem.base import Problem
-from ..problem.checks import Array, binary_scale
 
 
 def strong_field(problem: Problem, state: Array, parameter: Array) -> Array:

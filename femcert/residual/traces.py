@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import Array
 from ..errors import UncertifiedError
-from ..problem.checks import Array
-from ..problem.mesh import diameters, measures
-from ..problem.sampling import Sampler
+from ..mesh.read import diameters, measures
+from ..mesh.sample import Sampler
 from .flux import Flux
 from .stars import LOCAL_FACETS
 

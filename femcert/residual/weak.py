@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis, FacetBasis
 
+from ..checks import Array
 from ..errors import InputError
+from ..mesh.elements import degree
+from ..mesh.sample import Sampler, dot
 from ..problem.boundary import Part, on_facets
-from ..problem.checks import Array
 from ..problem.equation import Equation, is_zero
-from ..problem.lagrange import degree
 from ..problem.polynomial import declared_error, known_degree, unknown
-from ..problem.sampling import Sampler, dot
 
 # Values, gradients and values on the natural boundary of a function.
 Samples = tuple[Array, Array, Array]

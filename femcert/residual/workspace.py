@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
+from ..mesh.elements import degree
+from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.checks import Array
 from ..problem.equation import Equation
-from ..problem.lagrange import degree
-from ..problem.sampling import Sampler
 from .equilibrate import Equilibration
 from .friedrichs import box_friedrichs_constant, friedrichs_constant
 from .hierarchy import ElementMatrices

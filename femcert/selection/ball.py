@@ -10,9 +10,9 @@ from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
 from scipy.optimize import brentq
 from scipy.sparse import csr_matrix
 
+from ..checks import Array
 from ..errors import SolveError
 from ..linalg import Factorization
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
 from ..problem.space import ParameterSpace

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..checks import number
 from ..errors import InputError
-from ..problem.checks import number
 
 WHAT_IS_RANDOM = "over the draw of the points"
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from ..checks import Array, count, number, real_vector
 from ..errors import InputError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, count, number, real_vector
 from ..problem.data import Data
 from ..problem.linear import dense
 from ..problem.nonlinear import NonlinearProblem

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from ..checks import Array
 from ..problem.base import Problem
-from ..problem.checks import Array
 from .guard import CandidateFailure
 
 

@@ -20,7 +20,7 @@ from ..linalg.backends import VARIABLE
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, plain_copy
 from ..problem.data import Data
-from ..stages import context_apart
+from ..timing import context_apart
 
 # Of an error message that goes into the record.
 MOST_CHARACTERS = 500

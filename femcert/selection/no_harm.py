@@ -11,12 +11,12 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Rule, certify
 from ..certificate.rule import check_units
+from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
-from ..problem.checks import number
 from ..problem.data import Data
-from ..stages import stage
+from ..timing import stage
 from .case import Case
 from .confidence import Confidence
 from .geometry import unchanged_geometry

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
 
-from ..problem.checks import Array
+from ..checks import Array
 from ..problem.space import ParameterSpace
 
 # Up to this many coordinates, or as many as there are data, columns are decomposed.

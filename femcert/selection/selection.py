@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Certificate, Comparison
+from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
+from ..files import check_regular
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, frozen, number, real_array, real_vector
-from ..problem.files import check_regular
 from .case import Case
 from .confidence import Confidence
 from .consistency import check_record, check_status

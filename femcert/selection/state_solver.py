@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..checks import number
 from ..errors import InputError
 from ..linalg import package_of
 from ..problem.base import Problem
-from ..problem.checks import number
 
 
 @dataclass(frozen=True)

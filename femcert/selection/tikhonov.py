@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import bmat, csr_matrix
 
+from ..checks import Array, number
 from ..errors import InputError
 from ..linalg import Factorization
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.checks import Array, number
 from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
+from ..checks import Array
 from ..linalg import Factorization, diagonal_part
-from ..problem.checks import Array
-from ..problem.mesh import measures
+from ..mesh.read import measures
 
 # The shift of a ball, in parts of its scale.
 SHIFT = 1e-3

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array, frozen, number
 from ..errors import InputError
 from ..problem.base import Problem
-from ..problem.checks import Array, frozen, number
 from ..problem.data import Data
 from ..problem.linear import BATCH, LinearProblem
 from .modulus import Modulus

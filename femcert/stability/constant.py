@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
-from ..stages import stage
+from ..timing import stage
 from .conditional import conditional_parts
 from .continuous import continuous_gap, needed_size
 from .dense import Spectrum, scaled_forward, spectrum

@@ -10,19 +10,19 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from skfem.mesh import MeshLine1
 
+from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.elements import constant_basis, degree
+from ..mesh.locate import is_affine
+from ..mesh.read import diameters
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
-from ..problem.lagrange import constant_basis, degree
 from ..problem.linear import dense
-from ..problem.locate import is_affine
-from ..problem.mesh import diameters
 from ..problem.sensors import AverageSensors, PointSensors
 from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved

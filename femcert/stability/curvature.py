@@ -58,9 +58,9 @@ from scipy.linalg import solve_triangular
 from skfem import BilinearForm, asm
 from skfem.helpers import dot, grad
 
+from ..checks import Array
 from ..errors import UncertifiedError
-from ..problem.assembly import diffusion_matrix
-from ..problem.checks import Array
+from ..mesh.assembly import diffusion_matrix
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient, reaction_form
 from ..problem.linear import BATCH, dense

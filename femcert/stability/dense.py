@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular, svd
 
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import Array, count, number
 from ..errors import InputError
-from ..problem.checks import Array, count, number
 from ..problem.space import ParameterSpace
 
 

@@ -9,19 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.integrate import disc_averages, ray_integrals
+from ..mesh.locate import is_affine
+from ..mesh.read import diameters, measures
+from ..mesh.sample import Sampler
 from ..problem.base import ROUNDING, Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.checks import Array
-from ..problem.chords import ray_integrals
-from ..problem.discs import disc_averages
 from ..problem.equation import Given
 from ..problem.heat import HeatInitial
 from ..problem.linear import dense
-from ..problem.locate import is_affine
-from ..problem.mesh import diameters, measures
 from ..problem.modes import SineSpace
-from ..problem.sampling import Sampler
 from ..problem.sensors import AverageSensors, PointSensors, Sensors
 from ..problem.tomography import RaySensors, Tomography
 from ..residual.friedrichs import connected_parts

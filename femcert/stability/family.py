@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csc_matrix, issparse
 
+from ..checks import Array
 from ..errors import InputError, SolveError
 from ..linalg import (
     dense_eigenpairs,
@@ -23,7 +24,6 @@ from ..linalg import (
     is_definite,
     separated_eigenpairs,
 )
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
 from .ball_form import ROUNDING, BallForm

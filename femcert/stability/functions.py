@@ -9,12 +9,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from skfem import Basis
 
+from ..checks import Array
 from ..errors import CoarseMeshError, UncertifiedError
-from ..problem.checks import Array
-from ..problem.mesh import diameters
+from ..mesh.read import diameters
+from ..mesh.sample import Sampler
 from ..problem.modes import CosineSpace, SineSpace
 from ..problem.polynomial import declared_error, known_degree, unknown
-from ..problem.sampling import Sampler
 from ..problem.space import ParameterSpace
 from ..residual.quadrature import MOST_ORDER
 

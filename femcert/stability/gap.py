@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..checks import Array
 from ..problem.base import Problem
-from ..problem.checks import Array
 from ..problem.data import Data
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import Array, number, real_array
 from ..problem.data import Data
 from ..problem.linear import LinearProblem
 from .family import Family

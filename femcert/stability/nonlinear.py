@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import number
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.checks import number
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient
 from .curvature import ROUNDING, Curvature, curvature

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import bmat, csr_matrix, diags, issparse
 
+from ..checks import Array
 from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization, inverse_eigenpair, largest_eigenvalue
 from ..problem.base import Problem
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem, dense

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization, solve_mass
+from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
-from ..problem.checks import Array
 from ..problem.data import Data
 from ..problem.heat import HeatInitial
-from ..problem.lagrange import mass_matrix
 from ..problem.linear import BATCH, LinearProblem, dense
 from ..residual.norms import state_norm
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import Array
 from ..errors import InputError
-from ..problem.checks import Array
 from ..problem.polynomial import Polynomial
 
 COORDINATES = ("x", "y")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import InputError
-from ..problem.files import MOST_WRITTEN, check_regular
+from ..files import MOST_WRITTEN, check_regular
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..bound import Bound
 from ..certificate import Certificate, Rule, certify
+from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
+from ..mesh.read import diameters
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.checks import Array, frozen, number, real_vector
 from ..problem.data import Data
-from ..problem.mesh import diameters
 from ..residual.dual import dual_norm
 from ..selection import Selection, no_harm
 from ..selection.no_harm import Solver

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from skfem import Mesh
 
+from ..checks import count, number
 from ..errors import FemcertError, InputError
-from ..problem.checks import count, number
-from ..problem.lagrange import same_mesh
-from ..problem.refine import check_adaptive, doerfler, refined
+from ..mesh.elements import same_mesh
+from ..mesh.refine import check_adaptive, doerfler, refined
 from .level import Case, Findings, evaluated
 from .study import Level, Study
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from skfem import Mesh
 
+from ..checks import Array
 from ..errors import InputError
-from ..problem.checks import Array
 from ..selection import Selection
 
 COLUMNS = (

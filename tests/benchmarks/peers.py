@@ -15,7 +15,7 @@ from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.linalg import Factorization, smallest_eigenpairs, use_backend
-from femcert.problem.assembly import DiffusionPattern, diffusion
+from femcert.mesh.assembly import DiffusionPattern, diffusion
 
 laplace = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
 mass = BilinearForm(lambda u, v, w: u * v)

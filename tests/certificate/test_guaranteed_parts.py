@@ -34,8 +34,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.certificate.guaranteed import guaranteed_parts
-from femcert.problem.chords import ray_integrals
-from femcert.problem.discs import disc_averages, disc_matrix
+from femcert.mesh.integrate import disc_averages, disc_matrix, ray_integrals
 
 SQUARES = [
     (8, ElementTriP1), (16, ElementTriP1), (32, ElementTriP1), (4, ElementTriP2), (8, ElementTriP2),

@@ -19,7 +19,7 @@ from skfem import (
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
 from femcert.certificate.sampling import uniform_points
-from femcert.problem.locate import interpolation_matrix
+from femcert.mesh.locate import interpolation_matrix
 
 ELEMENTS = {
     "tri P1": (MeshTri, ElementTriP1),

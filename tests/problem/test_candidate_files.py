@@ -544,7 +544,7 @@ def compressed_vtu(path, layout, compression, values):
 def test_a_vtu_file_that_unfolds_without_end_is_refused(layout, compression, tmp_path, monkeypatch):
     basis, path = Basis(MeshTri().refined(2), ElementTriP1()), tmp_path / "net.vtu"
     compressed_vtu(path, layout, compression, np.array([0.0, 1.0, 2.0, 3.0]))
-    monkeypatch.setattr("femcert.problem.mesh_files.LEAST_UNFOLDED", 0)
+    monkeypatch.setattr("femcert.mesh.mesh_files.LEAST_UNFOLDED", 0)
     found = fc.Candidate.from_file(full_problem(basis), path).parameter
     assert found == pytest.approx(basis.doflocs[0] + 2.0 * basis.doflocs[1])
     compressed_vtu(path, layout, compression, np.zeros(10**6))

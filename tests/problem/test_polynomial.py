@@ -5,9 +5,9 @@ import pytest
 from skfem import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
+from femcert.mesh.sample import Sampler
 from femcert.problem.equation import Given
 from femcert.problem.polynomial import declared_error, known_degree, unknown
-from femcert.problem.sampling import Sampler
 
 
 class Slope:

@@ -21,7 +21,7 @@ from skfem import (
 )
 
 import femcert as fc
-from femcert.problem.locate import Locator, interpolation_matrix
+from femcert.mesh.locate import Locator, interpolation_matrix
 from femcert.report.field_files import write_fields
 from femcert.selection.case import Case
 

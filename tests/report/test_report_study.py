@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from skfem import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.problem.refine import refined
+from femcert.mesh.refine import refined
 from femcert.report import plot_meshes, plot_study, style, write_report
 from femcert.report.study import holds, study_page
 from femcert.report.study_figure import _spread, reference_slope, study_figure

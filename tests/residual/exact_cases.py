@@ -13,8 +13,8 @@ from exact_polynomials import Frame, divergence, power_sum, random_polynomial
 from skfem import Basis, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2, FacetBasis
 
 import femcert as fc
-from femcert.problem.lagrange import degree as degree_of
-from femcert.problem.sampling import Sampler, dot
+from femcert.mesh.elements import degree as degree_of
+from femcert.mesh.sample import Sampler, dot
 
 ELEMENTS = {"P1": ElementTriP1, "P2": ElementTriP2, "Q1": ElementQuad1, "Q2": ElementQuad2}
 SOURCES = {"P": ElementTriP2, "Q": ElementQuad2}

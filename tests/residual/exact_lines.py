@@ -6,7 +6,7 @@ from numpy.polynomial import Polynomial
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
 
 import femcert as fc
-from femcert.problem.sampling import Sampler
+from femcert.mesh.sample import Sampler
 
 ELEMENTS = {"P1": ElementLineP1, "P2": ElementLineP2}
 ENDS = {"left": lambda x: x[0] < 1e-12, "right": lambda x: x[0] > 1.0 - 1e-12}

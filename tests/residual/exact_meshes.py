@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import Delaunay
 from skfem import MeshQuad, MeshTri
 
-from femcert.problem.refine import refined
+from femcert.mesh.refine import refined
 
 # Where a side lies, and whether its points are turned.
 ENDS = ((0, 1), (1, 1), (0, -1), (1, -1))

@@ -16,7 +16,7 @@ from skfem import (
 )  # fmt: skip
 
 import femcert as fc
-from femcert.problem.sampling import Sampler, dot
+from femcert.mesh.sample import Sampler, dot
 
 SIDES = {"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0}
 

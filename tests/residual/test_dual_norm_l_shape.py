@@ -6,7 +6,7 @@ import pytest
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
-from femcert.problem.refine import doerfler, refined
+from femcert.mesh.refine import doerfler, refined
 
 # ‖grad u‖² = ∫ u for -Δu = 1 with u = 0 on the boundary.
 ENERGY = 0.2140758026866

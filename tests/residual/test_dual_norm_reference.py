@@ -8,7 +8,7 @@ from skfem import Basis, BilinearForm, ElementQuad2, ElementTriP2, FacetBasis, L
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.problem.refine import refined
+from femcert.mesh.refine import refined
 
 
 @BilinearForm

@@ -25,7 +25,7 @@ from skfem import (
 )  # fmt: skip
 
 import femcert as fc
-from femcert.problem.sampling import Sampler, dot
+from femcert.mesh.sample import Sampler, dot
 from femcert.residual.equilibrate import equilibrated_flux
 from femcert.residual.majorant import _crude_constant, majorant
 from femcert.residual.riesz import split

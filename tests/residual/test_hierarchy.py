@@ -17,7 +17,7 @@ from skfem import (
 )
 from skfem.helpers import dot, grad
 
-from femcert.problem.sampling import Sampler
+from femcert.mesh.sample import Sampler
 from femcert.residual.bubbles import bubble_count, bubble_fields, fit_matrix
 from femcert.residual.hierarchy import (
     ElementMatrices,

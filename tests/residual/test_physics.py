@@ -16,7 +16,7 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.problem.lagrange import mass_matrix
+from femcert.mesh.elements import mass_matrix
 from femcert.residual import evaluate, strong_rms
 from femcert.residual.physics import PDE_NORMS, physics_residuals
 

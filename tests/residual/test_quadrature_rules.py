@@ -19,8 +19,8 @@ from skfem import (
 )
 
 import femcert as fc
+from femcert.mesh.sample import Sampler
 from femcert.problem.equation import Equation, Field, Given
-from femcert.problem.sampling import Sampler
 from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
 
 ELEMENTS = {

@@ -5,7 +5,7 @@ import pytest
 from selector_helpers import line, rewritten, select
 
 import femcert as fc
-from femcert.problem.lagrange import mass_matrix
+from femcert.mesh.elements import mass_matrix
 from femcert.residual.strong import strong_field
 from femcert.selection.confidence import Confidence
 

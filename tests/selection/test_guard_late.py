@@ -14,7 +14,7 @@ import femcert as fc
 from femcert.linalg import Factorization, backends, use_backend
 from femcert.selection import guard
 from femcert.selection.guard import CandidateFailure
-from femcert.stages import collected, stage
+from femcert.timing import collected, stage
 
 needs_multigrid = pytest.mark.skipif(not backends.is_installed("multigrid"), reason="pyamg is not installed")
 

@@ -7,9 +7,9 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
 
 import femcert as fc
+from femcert.mesh.elements import constant_basis
 from femcert.problem.equation import Field
 from femcert.problem.insert import cut_at_sensors
-from femcert.problem.lagrange import constant_basis
 from femcert.residual.interval import line_bound
 from femcert.residual.workspace import Workspace
 from femcert.stability.continuous import continuous_gap

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import femcert as fc
-from femcert.problem.refine import refined
+from femcert.mesh.refine import refined
 from femcert.study.case import read_case
 
 ROOT = Path(__file__).parents[2]

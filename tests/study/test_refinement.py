@@ -12,7 +12,7 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.problem.mesh import load_mesh
+from femcert.mesh.read import load_mesh
 from femcert.study import Case, refinement_study
 from femcert.study.study import COLUMNS, fitted_slope
 

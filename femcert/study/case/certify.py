@@ -13,7 +13,7 @@ from ...certificate import Rule
 from ...errors import InputError
 from ...problem import Candidate, Data, Problem
 from ...selection import Selection, no_harm
-from ...stages import stage
+from ...timing import stage
 from .data import Measurements, build_data, noise_words, read_measurements
 from .decision import build_baseline, build_rule, read_candidate
 from .equation import build_problem, read_mesh, state_basis

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import Array
 from ...errors import InputError
 from ...problem import Data
-from ...problem.checks import Array
 from ...problem.data import gaussian_radius
 from ..keys import at_key
 from .table import read_columns

@@ -18,7 +18,7 @@ from ...certificate import (
 from ...errors import InputError
 from ...problem import Candidate, Problem
 from ...selection import GaussNewton, Tikhonov
-from ...stages import stage
+from ...timing import stage
 from ..keys import at_key
 
 RULES: dict[str, type[Rule]] = {

@@ -19,11 +19,12 @@ from skfem import (
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ...errors import InputError
-from ...problem import EllipticCoefficient, EllipticSource, HeatInitial, Problem, Tomography, load_mesh
+from ...mesh import load_mesh
+from ...problem import EllipticCoefficient, EllipticSource, HeatInitial, Problem, Tomography
 from ...problem.sensors import Sensors
 from ...problem.space import ParameterSpace
 from ...problem.tomography import RaySensors
-from ...stages import stage
+from ...timing import stage
 from ..keys import at_key
 from .structure import check_choice
 from .values import boundary_values, coefficient_value

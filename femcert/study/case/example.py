@@ -13,9 +13,10 @@ import meshio
 import numpy as np
 from skfem import MeshTri
 
+from ...checks import Array
 from ...errors import InputError
-from ...problem import Problem, load_mesh
-from ...problem.checks import Array
+from ...mesh import load_mesh
+from ...problem import Problem
 from ..keys import parsed_file
 from .data import Measurements
 from .equation import build_problem, state_basis

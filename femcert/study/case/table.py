@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...problem.files import check_regular
+from ...files import check_regular
 from ..keys import at_key, nearest
 
 

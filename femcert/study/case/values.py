@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from skfem import Mesh
 
+from ...checks import number
 from ...errors import InputError
+from ...mesh.read import boundary_facets, region_elements
 from ...problem.boundary import Value
-from ...problem.checks import number
 from ...problem.coefficients import Coefficient
-from ...problem.mesh import boundary_facets, region_elements
 from ..expression import Expression, number_or_expression
 from ..keys import at_key
 

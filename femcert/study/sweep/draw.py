@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ...problem.checks import Array
+from ...checks import Array
 
 # Words that one step of Philox' counter gives.
 WORDS = 4

@@ -59,7 +59,9 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
+from ...checks import Array, count, number, real_array
 from ...errors import InputError
+from ...mesh.read import boundary_facets
 from ...problem import (
     AverageSensors,
     CosineSpace,
@@ -70,8 +72,6 @@ from ...problem import (
     SineSpace,
     load_mesh,
 )
-from ...problem.checks import Array, count, number, real_array
-from ...problem.mesh import boundary_facets
 from ...problem.sensors import Sensors
 from ...problem.space import ParameterSpace
 from ..case import coefficient_value, state_basis

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...checks import Array, count, real_array
 from ...errors import InputError
-from ...problem.checks import Array, count, real_array
 from ..keys import known_keys
 
 AXES = ("sensors", "noise", "perturbation", "mismatch")

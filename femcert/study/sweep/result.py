@@ -16,9 +16,9 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
+from ...checks import Array
 from ...errors import InputError
-from ...problem.checks import Array
-from ...problem.files import check_regular
+from ...files import check_regular
 from ..keys import at_key
 from . import table
 from .grid import AXES, Grid

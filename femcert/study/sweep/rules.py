@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from ...problem.checks import Array
+from ...checks import Array
 from ..validation.setup import POISSON
 from .trial import EPS, Batch, Candidates
 

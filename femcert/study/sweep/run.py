@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import count
 from ...errors import InputError
-from ...problem.checks import count
 from ..validation.setup import BASE_SEED
 from .chunk import batches, decide
 from .grid import Grid

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import Array, frozen, number, real_vector
 from ...errors import InputError
 from ...problem import EllipticSource, PointSensors, SineSpace
-from ...problem.checks import Array, frozen, number, real_vector
 from ...problem.linear import LinearProblem
 from ...residual.strong import strong_rms
 from ...stability.dense import gram_kept, scaled_forward

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...certificate.consistent import Fit, fit
-from ...problem.checks import Array
+from ...checks import Array
 from .draw import Draws
 from .grid import Values
 from .setting import Setting

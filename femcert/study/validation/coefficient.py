@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import Array
 from ...problem import EllipticCoefficient, SineSpace
-from ...problem.checks import Array
 from ...stability import Stability
 from .grid import line_basis, spread_sensors
 from .outcome import Scenario, scenario

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from skfem import Basis, ElementLineP1, MeshLine
 
+from ...checks import Array
 from ...problem import PointSensors
-from ...problem.checks import Array
 
 
 def line_basis(interior: int) -> Basis:

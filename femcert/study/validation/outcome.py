@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...certificate import Certificate, OperationalRadius, certify
+from ...checks import Array
 from ...problem.base import Problem
 from ...problem.candidate import Candidate
-from ...problem.checks import Array
 from ...problem.data import Data
 from ...residual import reduced_gradient_norm
 from ...selection import GaussNewton, Selection, Tikhonov, no_harm

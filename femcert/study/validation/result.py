@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...problem.checks import Array
+from ...checks import Array
 from ...stability import Stability
 from . import paper
 from .outcome import Outcome

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
+from ...checks import count
 from ...errors import InputError
-from ...problem.checks import count
 from . import coefficient, heat, paper, poisson, stochastic, tomography
 from .checks import all_checks
 from .outcome import Outcome, Scenario, draw

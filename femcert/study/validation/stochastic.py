@@ -8,7 +8,7 @@ import numpy as np
 from skfem import Basis
 
 from ...certificate import hoeffding
-from ...problem.checks import Array
+from ...checks import Array
 from .grid import line_basis
 from .setup import STOCHASTIC, candidate_seed
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from skfem import Basis, ElementQuad1, MeshQuad
 
+from ...checks import Array
 from ...problem import CosineSpace, Tomography
-from ...problem.checks import Array
 from ...stability import Stability, stability
 from .outcome import Scenario, scenario
 from .setup import ANGLES, MODES_PER_DIRECTION, TOMOGRAPHY, TOMOGRAPHY_TRUTH_NORM

@@ -9,9 +9,8 @@ from skfem import Basis, ElementLineP1, ElementQuad0, ElementQuad1, ElementTriP0
 from transfer_helpers import full_problem, linear, quadratic, smooth
 
 import femcert as fc
+from femcert.mesh.transfer import Interpolation, nearest_points
 from femcert.problem.candidate import check_candidate, plain_copy
-from femcert.problem.transfer import nearest_points
-from femcert.problem.transfer_record import Interpolation
 
 PAIRS = [(to, of) for to in ELEMENTS for of in ELEMENTS if to.startswith("line") == of.startswith("line")]
 

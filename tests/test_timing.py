@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import identity
 
 from femcert.linalg import Factorization
-from femcert.stages import LOGGER, collected, stage
+from femcert.timing import LOGGER, collected, stage
 
 
 def test_nested_stages_add_up_to_the_whole():

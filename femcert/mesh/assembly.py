@@ -10,7 +10,7 @@ from skfem import Basis, BilinearForm, ElementTriP1, asm
 from skfem.helpers import dot, grad
 from skfem.mesh import MeshTri1
 
-from .checks import Array
+from ..checks import Array
 from .facets import index_facets
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from .errors import InputError
 
 Array = NDArray[np.float64]
 # Of coordinates: differences of larger ones leave the range of floats when squared.

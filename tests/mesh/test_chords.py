@@ -21,9 +21,9 @@ from skfem import (
 )
 
 from femcert.errors import InputError
-from femcert.problem import chords
-from femcert.problem.chords import ray_matrix, sampled_ray_matrix
-from femcert.problem.locate import Locator
+from femcert.mesh import integrate as chords
+from femcert.mesh.integrate import ray_matrix, sampled_ray_matrix
+from femcert.mesh.locate import Locator
 
 
 def jittered(mesh, amount, seed=0):

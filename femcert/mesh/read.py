@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from skfem import Mesh
 from skfem.io.meshio import from_meshio
 
+from ..checks import Array, real_array
 from ..errors import InputError
-from .checks import Array, real_array
+from ..files import check_regular
 from .facets import index_facets
-from .files import check_regular
 from .mesh_files import check_mesh_file, check_that_reading_ends
 
 Indices = NDArray[np.int64]

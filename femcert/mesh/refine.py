@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from skfem import Mesh
 from skfem.mesh import MeshLine1, MeshQuad1
 
+from ..checks import Array, number, real_vector
 from ..errors import InputError
-from .checks import Array, number, real_vector
-from .lagrange import MESHES
-from .mesh import Indices, diameters, find_facets
+from .elements import MESHES
+from .read import Indices, diameters, find_facets
 
 # Elements smaller than this, relative to the coordinates, could not be told from points any more.
 _SMALLEST = 64.0 * np.finfo(float).eps

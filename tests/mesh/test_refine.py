@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, Mesh, MeshLine, MeshQuad, MeshTet, MeshTri, MeshTri2
 
 from femcert import EllipticSource, FullSpace, InputError, PointSensors
-from femcert.problem.mesh import diameters, load_mesh, measures
-from femcert.problem.refine import check_adaptive, doerfler, refined
+from femcert.mesh.read import diameters, load_mesh, measures
+from femcert.mesh.refine import check_adaptive, doerfler, refined
 
 MESHES = Path(__file__).parents[2] / "meshes"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skfem import Basis, ElementQuad1, ElementTriP1, ElementTriP2, MeshQuad, MeshTri, asm
 
-from femcert.problem.assembly import (
+from femcert.mesh.assembly import (
     DiffusionPattern,
     consistent_mass,
     diffusion,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from skfem import Basis
 from skfem.quadrature import get_quadrature
 
+from ..checks import Array
 from ..errors import InputError
-from .checks import Array
-from .lagrange import MESHES
+from .elements import MESHES
 
 # Highest orders of the rules that are used, by vertices of an element.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}

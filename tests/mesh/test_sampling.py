@@ -25,7 +25,7 @@ from skfem.helpers import dot as product
 from skfem.helpers import grad
 
 import femcert as fc
-from femcert.problem.sampling import Sampler, dot, norming_constant, polynomial_fit
+from femcert.mesh.sample import Sampler, dot, norming_constant, polynomial_fit
 from femcert.residual.hierarchy import hierarchical_space
 
 

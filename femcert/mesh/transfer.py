@@ -1,23 +1,107 @@
-"""Fields from another mesh on the dofs of a problem."""
+"""Fields from another mesh, or from scattered points, on the dofs of a basis; and what was lost on the way."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
-from scipy.spatial import KDTree
-from skfem import Basis
+from scipy.spatial import Delaunay, KDTree, QhullError
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
+from ..checks import Array, coordinates, count, number, real_array
 from ..errors import InputError
-from .base import Problem
-from .boxes import BoxIndex, Index
-from .checks import Array, real_array
-from .lagrange import degree, same_mesh
-from .locate import Locator, interpolation_matrix
-from .mesh import diameters
-from .transfer_record import Interpolation, merged
+from .elements import degree, same_mesh
+from .locate import BoxIndex, Index, Locator, cross, interpolation_matrix
+from .read import diameters
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """How far the dofs of a candidate are from the values that it was made of.
+
+    Attributes
+    ----------
+    source
+        What the values were given on, in words.
+    distance
+        The largest distance from a dof to the nearest place with a given value.
+    outside
+        Number of dofs outside of the given mesh, or of the convex hull of the given points. They got the value at the
+        nearest point inside.
+    beyond
+        How far outside the farthest of them is.
+    unread
+        Number of given values at places outside of the problem's mesh; these do not count below.
+    differences
+        By field: the largest ``|interpolant - given value|`` over the places with a given value.
+    relative
+        The same, over the largest ``|given value|``.
+    """
+
+    source: str
+    distance: float
+    outside: int
+    beyond: float
+    unread: int
+    differences: dict[str, float]
+    relative: dict[str, float]
+
+    def __str__(self) -> str:
+        text = f"interpolated from {self.source}, at most {self.distance:.3g} away"
+        if self.outside:
+            text += f"; {self.outside} dofs outside, by at most {self.beyond:.3g}"
+        if self.unread:
+            text += f"; {self.unread} given values outside of the problem's mesh"
+        parts = ", ".join(f"{name} to {100 * share:.2g} %" for name, share in self.relative.items())
+        return text + (f"; read back: {parts}" if parts else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping, as JSON takes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Interpolation:
+        """What `to_dict` gave."""
+        names = list(cls.__dataclass_fields__)
+        if not isinstance(record, Mapping) or sorted(record) != sorted(names):
+            raise InputError(f"interpolation is {record!r}; expected a mapping with {', '.join(names)}")
+        return cls(
+            source=str(record["source"]),
+            distance=number(record["distance"], "distance", least=0.0),
+            outside=count(record["outside"], "outside", least=0),
+            beyond=number(record["beyond"], "beyond", least=0.0),
+            unread=count(record["unread"], "unread", least=0),
+            differences=_table(record["differences"], "differences"),
+            relative=_table(record["relative"], "relative"),
+        )
+
+
+def _table(record: Any, name: str) -> dict[str, float]:
+    if not isinstance(record, Mapping):
+        raise InputError(f"{name} is {record!r}; expected a number for each field")
+    return {str(field): number(value, f"{name} of {field}", least=0.0) for field, value in record.items()}
+
+
+def merged(parts: list[Interpolation | None]) -> Interpolation | None:
+    """One record for fields that came from the same place; None if nothing was interpolated."""
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    return Interpolation(
+        source=" and ".join(dict.fromkeys(part.source for part in found)),
+        distance=max(part.distance for part in found),
+        outside=max(part.outside for part in found),
+        beyond=max(part.beyond for part in found),
+        unread=max(part.unread for part in found),
+        differences={name: value for part in found for name, value in part.differences.items()},
+        relative={name: value for part in found for name, value in part.relative.items()},
+    )
+
 
 # Of the extent of the mesh: nodes that are this close are the same.
 SAME_PLACE = 1e-12
@@ -143,7 +227,7 @@ def same_dofs(first: Basis, second: Basis) -> bool:
 
 
 def on_dofs(
-    problem: Problem,
+    targets: tuple[Basis, Basis],
     homes: tuple[Basis, Basis],
     parameter: Any,
     state: Any,
@@ -151,18 +235,18 @@ def on_dofs(
     tolerance: float | None = None,
     words: str | None = None,
 ) -> tuple[Array, Array | None, Interpolation | None]:
-    """Parameter and state of a problem from dof values on `homes`, the bases of state and parameter; and the record."""
+    """Parameter and state on `targets` from dof values on `homes`, both bases of state and parameter; and a record."""
     if tolerance is not None and not (isinstance(tolerance, (int, float, np.number)) and tolerance >= 0.0):
         raise InputError(f"tolerance is {tolerance!r}; expected a distance, not below 0")
     for home in homes:
         degree(home)
-    target, (state_home, home) = problem.parameters.basis, homes
+    (state_target, target), (state_home, home) = targets, homes
     move = Transfer(home, target, words=words or _described(home), tolerance=tolerance)
     q, record = move(parameter, "parameter")
     if state is None:
         return q, None, record
-    if home is not state_home or not same_dofs(target, problem.basis):
-        move = Transfer(state_home, problem.basis, words=words or _described(state_home), tolerance=tolerance)
+    if home is not state_home or not same_dofs(target, state_target):
+        move = Transfer(state_home, state_target, words=words or _described(state_home), tolerance=tolerance)
     u, other = move(state, "state")
     return q, u, merged([record, other])
 
@@ -210,3 +294,90 @@ def _reach(mesh: Any, cells: Index, tolerance: float | None) -> Array:
     if tolerance is None:
         return BULGE * diameters(mesh)[cells]
     return np.full(len(cells), tolerance)
+
+
+# Of the square of the longest edge: triangles of less area are rounding of points on a line.
+_FLAT = 1e-12
+
+
+class PointCloud:
+    """Places of given values, joined to a mesh on which they are the nodal values of a P1 field.
+
+    Parameters
+    ----------
+    points
+        ``(points, dimension)``, a row per point; several values at one place must agree.
+
+    Attributes
+    ----------
+    basis
+        P1 on the mesh of the points.
+    spacing
+        The median distance of a point to its nearest neighbour.
+    """
+
+    def __init__(self, points: Any, dimension: int) -> None:
+        array = coordinates(points, "points")
+        array = array[:, None] if array.ndim == 1 and dimension == 1 else array
+        if array.ndim != 2 or array.shape[1] != dimension or len(array) <= dimension:
+            expected = f"({dimension + 1} or more, {dimension}), a row per point"
+            raise InputError(f"points has shape {array.shape}; expected {expected}")
+        self.count = len(array)
+        self._keep, self._twins = _distinct(array)
+        kept = array[self._keep]
+        if len(kept) <= dimension:
+            raise InputError(f"points has {len(kept)} different places; expected at least {dimension + 1}")
+        self.spacing = float(np.median(KDTree(kept).query(kept, k=2)[0][:, 1]))
+        mesh, used = _joined(kept)
+        self._keep = self._keep[used]
+        self.basis = Basis(mesh, ElementLineP1() if dimension == 1 else ElementTriP1())
+
+    @property
+    def words(self) -> str:
+        """What it is, for messages."""
+        return f"{self.count} scattered points"
+
+    def nodal(self, values: Any, name: str) -> Array:
+        """Values at the points as dof values of `basis`."""
+        given = real_array(values, name)
+        if given.ndim not in (1, 2) or len(given) != self.count:
+            expected = f"({self.count},) or ({self.count}, times), a value per point"
+            raise InputError(f"{name} has shape {given.shape}; expected {expected}")
+        first, second = self._twins
+        columns = given.reshape(self.count, -1)
+        wrong = np.flatnonzero((columns[first] != columns[second]).any(axis=1))
+        if len(wrong):
+            pair = f"{first[wrong[0]]} and {second[wrong[0]]}"
+            raise InputError(f"{name} has different values at points {pair}, which are at the same place")
+        return given[self._keep]
+
+
+def _distinct(points: Array) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Indices of points at different places, and the pairs at the same one."""
+    close = SAME_PLACE * float(np.ptp(points, axis=0).max())
+    pairs = KDTree(points).query_pairs(close, output_type="ndarray")
+    first, second = pairs.min(axis=1), pairs.max(axis=1)
+    return np.setdiff1d(np.arange(len(points)), second), (first, second)
+
+
+def _joined(points: Array) -> tuple[Any, NDArray[np.int64]]:
+    """A mesh of the points, and which of them are its nodes, in order."""
+    if points.shape[1] == 1:
+        order = np.argsort(points[:, 0])
+        return MeshLine(points[order, 0]), order
+    middle = points.mean(axis=0)
+    try:
+        # Qhull loses digits far from the origin.
+        triangles = Delaunay((points - middle) / np.abs(points - middle).max()).simplices.T
+    except QhullError:
+        raise InputError(f"the {len(points)} points lie on a line; expected points that span the plane") from None
+    a, b, c = points[triangles].transpose(0, 2, 1)
+    longest = np.max([((a - b) ** 2).sum(axis=0), ((b - c) ** 2).sum(axis=0), ((c - a) ** 2).sum(axis=0)], axis=0)
+    triangles = triangles[:, np.abs(cross(b - a, c - a)) > _FLAT * longest]
+    if not triangles.size:
+        raise InputError(f"the {len(points)} points lie on a line; expected points that span the plane")
+    used, numbers = np.unique(triangles, return_inverse=True)
+    if len(used) < len(points):
+        lost = points[np.setdiff1d(np.arange(len(points)), used)[0]].tolist()
+        raise InputError(f"points has {len(points) - len(used)} that are too near to others, such as {lost}; drop them")
+    return MeshTri(np.ascontiguousarray(points[used].T), np.ascontiguousarray(numbers.reshape(triangles.shape))), used

@@ -23,8 +23,8 @@ from skfem import (
 )
 
 from femcert.errors import InputError
-from femcert.problem import discs
-from femcert.problem.discs import covered_area, disc_averages, disc_matrix
+from femcert.mesh import integrate as discs
+from femcert.mesh.integrate import covered_area, disc_averages, disc_matrix
 
 
 def jittered(mesh, amount, seed=0):

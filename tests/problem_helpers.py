@@ -17,7 +17,7 @@ from skfem import (
     MeshTri,
 )
 
-MESHES = Path(__file__).parents[2] / "meshes"
+MESHES = Path(__file__).parents[1] / "meshes"
 
 SIDES = {
     "left": lambda x: np.isclose(x[0], 0.0),

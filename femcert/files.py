@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from ..errors import InputError
+from .errors import InputError
 
 # Of tables, archives and records; and of files that people write by hand.
 MOST_BYTES, MOST_WRITTEN = 1 << 32, 1 << 26

@@ -6,8 +6,8 @@ from problem_helpers import ELEMENTS, unit_basis, unit_mesh
 from skfem import Basis, ElementLineP2, ElementQuad2, ElementTriP2
 
 import femcert as fc
-from femcert.problem.assembly import mass_form
-from femcert.problem.lagrange import mass_matrix
+from femcert.mesh.assembly import mass_form
+from femcert.mesh.elements import mass_matrix
 
 COARSE = [
     ("line", ElementLineP2, (1, 2, 3), 4),

@@ -23,9 +23,9 @@ from skfem import (
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 from skfem.quadrature import get_quadrature
 
+from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError
 from .assembly import consistent_mass
-from .checks import Array, freeze_sparse, real_array
 
 _CONSTANT = {MeshLine1: ElementLineP0, MeshTri1: ElementTriP0, MeshQuad1: ElementQuad0}
 _DEGREE = {

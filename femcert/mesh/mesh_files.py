@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from ..errors import InputError
-from .files import check_regular
+from ..files import check_regular
 
 # Of the size of a file: to how much its arrays may unfold in memory. Small ones may hold zeros only.
 MOST_UNFOLDED, LEAST_UNFOLDED = 64, 1 << 28

@@ -26,9 +26,8 @@ from skfem import (
 )
 
 from femcert.errors import InputError
-from femcert.problem import boxes
-from femcert.problem.boxes import BoxIndex
-from femcert.problem.locate import Locator, interpolation_matrix, reference_points
+from femcert.mesh import locate as boxes
+from femcert.mesh.locate import BoxIndex, Locator, interpolation_matrix, reference_points
 
 
 def jittered(mesh, amount, seed=0):
