@@ -95,9 +95,12 @@ class Chunks:
         path = self._path(start, stop)
         if not self.begun or not path.exists():
             return None
-        found = read_arrays(path, ["records"])["records"]
-        if found.dtype != self.kind or found.shape != (stop - start,):
-            raise InputError(f"'{path}' does not hold the records of {stop - start} trials; remove it and resume")
+        try:
+            found = read_arrays(path, ["records"])["records"]
+            if found.dtype != self.kind or found.shape != (stop - start,):
+                raise InputError(f"'{path}' does not hold the records of {stop - start} trials")
+        except InputError as error:
+            raise InputError(f"{error}; remove it and resume") from None
         return found
 
     def write(self, start: int, records: NDArray[np.void]) -> None:

@@ -9,9 +9,9 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import fields
 from functools import partial
 from multiprocessing.connection import wait
@@ -43,6 +43,8 @@ MOST_SEED = 2**63 - 1
 
 Span = tuple[int, int]
 Task = Callable[[int, int], Records]
+# First trials of chunks, and their records.
+Parts = Generator[tuple[int, Records], None, None]
 
 
 def sweep(
@@ -118,12 +120,14 @@ def sweep(
         finished(done)
     # The mapping of the built-in rules is a read-only view, which cannot be sent to other processes.
     task = partial(_chunk, setting, grid, seed, dict(rules), named_backend())
-    for start, part in _computed(task, left, jobs, client):
-        if chunks is not None:
-            chunks.write(start, part)
-        records[start : start + len(part)] = part
-        done += len(part)
-        finished(done)
+    # Closed at once if anything fails here, so that nobody works on.
+    with closing(_computed(task, left, jobs, client)) as computed:
+        for start, part in computed:
+            if chunks is not None:
+                chunks.write(start, part)
+            records[start : start + len(part)] = part
+            done += len(part)
+            finished(done)
     return Sweep(grid=grid, seed=seed, rules=tuple(rules), records=records)
 
 
@@ -173,8 +177,8 @@ def _chunk(
         return decide(setting, grid, seed, start, stop, rules)
 
 
-def _computed(task: Task, spans: Sequence[Span], jobs: int, client: Any) -> Iterator[tuple[int, Records]]:
-    """Pairs of first trial and records, in the order of the trials."""
+def _computed(task: Task, spans: Sequence[Span], jobs: int, client: Any) -> Parts:
+    """All of these chunks, in the order of the trials."""
     if client is not None:
         yield from _submitted(task, spans, client)
     elif jobs > 1 and spans:
@@ -186,7 +190,7 @@ def _computed(task: Task, spans: Sequence[Span], jobs: int, client: Any) -> Iter
             yield start, task(start, stop)
 
 
-def _submitted(task: Task, spans: Sequence[Span], client: Any) -> Iterator[tuple[int, Records]]:
+def _submitted(task: Task, spans: Sequence[Span], client: Any) -> Parts:
     waiting = deque((start, client.submit(task, start, stop)) for start, stop in spans)
     try:
         while waiting:
