@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
     from ..study.sweep import Grid
 
     grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *owned_files()]
-    if options.resume and not chunks.exists() and _finished(options.out / TRIALS, grid, options.seed):
+    if options.resume and not chunks.exists() and _finished(options.out, grid, options.seed):
         if not options.quiet:
             say(f"already finished; report: {options.out / REPORT}")
         return SUCCESS
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         result.save(draft / TRIALS)
         publish(draft, options.out, owned=owned, last=REPORT)
         # Not before the results are in their place.
-        shutil.rmtree(chunks)
+        shutil.rmtree(chunks, ignore_errors=True)
     failures = [check for check in bands(result) if not check.passed]
     for check in failures:
         complain(f"check failed: {check}")
@@ -89,16 +89,17 @@ def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, ba
     )  # fmt: skip
 
 
-def _finished(trials: Path, grid: Any, seed: int) -> bool:
-    """Whether the trials of this sweep are all there; those of another one are refused."""
+def _finished(out: Path, grid: Any, seed: int) -> bool:
+    """Whether the results of this sweep are all there; those of another one are refused."""
+    from ..report.sweep import REPORT
     from ..study.sweep import RULES, Sweep
 
-    if not trials.exists():
+    if not (out / TRIALS).exists() or not (out / REPORT).exists():
         return False
-    found = Sweep.load(trials)
+    found = Sweep.load(out / TRIALS)
     if (found.grid, found.seed, found.rules) != (grid, seed, tuple(RULES)):
         came = f"{found.grid.replications} replications and seed {found.seed}"
-        raise InputError(f"cannot resume: {trials.parent} holds a finished sweep with other settings, {came}")
+        raise InputError(f"cannot resume: {out} holds a finished sweep with other settings, {came}")
     return True
 
 
