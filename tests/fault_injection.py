@@ -24,17 +24,6 @@ import numpy as np
 
 from femcert.cli import main
 
-# A sweep that keeps its chunks for a while and writes the full report.
-SWEEP = """
-[grid]
-sensors = [6, 9]
-noise = [0.0, 0.05]
-perturbation = [0.0, 0.1]
-mismatch = [0.0, 0.1]
-replications = 60
-[sweep]
-chunk = 64
-"""
 ENDINGS = {".html": b"</html>", ".png": b"IEND\xaeB`\x82"}
 LAST = "report.html"
 MINUTES = 600
@@ -52,15 +41,12 @@ class Command:
     ----------
     former, new
         Arguments without ``--out``.
-    resume
-        What the command needs to go on after a kill.
     references
         File names with digests, as an undisturbed run wrote them; None for a file that two runs write differently.
     """
 
     former: list[str]
     new: list[str]
-    resume: tuple[str, ...] = ()
     references: dict[str, dict[str, str | None]] = field(default_factory=dict)
     seconds: float = 0.0
     results: Path = Path()
@@ -81,34 +67,30 @@ class Command:
                 if name in again and again[name] != self.references["new"].get(name):
                     reference[name] = None
 
-    def start(self, which: str, out: Path, *more: str, limit: int | None = None) -> subprocess.Popen[str]:
+    def start(self, which: str, out: Path, *, limit: int | None = None) -> subprocess.Popen[str]:
         """Run in a session of its own; `limit`: the largest file in bytes."""
 
         def limited() -> None:
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-        command = [sys.executable, "-m", "femcert.cli", *getattr(self, which), "--quiet", "--out", str(out), *more]
+        command = [sys.executable, "-m", "femcert.cli", *getattr(self, which), "--quiet", "--out", str(out)]
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             preexec_fn=limited, env={**os.environ, "MPLBACKEND": "Agg"},
         )  # fmt: skip
 
-    def finish(self, which: str, out: Path, *more: str) -> None:
+    def finish(self, which: str, out: Path) -> None:
         """Run to the end, which must be a good one."""
-        process = self.start(which, out, *more)
+        process = self.start(which, out)
         _, stderr = process.communicate(timeout=MINUTES)
         if process.returncode:
             raise Fault(f"exit {process.returncode}: {stderr}")
 
 
-def commands(folder: Path, names: tuple[str, ...] = ("sweep", "certify", "validate")) -> dict[str, Command]:
+def commands(folder: Path, names: tuple[str, ...] = ("certify", "validate")) -> dict[str, Command]:
     """The commands with the files that they need."""
     made = {}
-    if "sweep" in names:
-        (folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
-        arguments = ["sweep", str(folder / "sweep.toml"), "--seed"]
-        made["sweep"] = Command([*arguments, "1"], [*arguments, "2"], ("--resume",))
     if "certify" in names:
         case = _example(folder)
         made["certify"] = Command(["certify", str(case.with_name("former.toml"))], ["certify", str(case)])
@@ -127,10 +109,10 @@ def _example(folder: Path) -> Path:
 
 
 def visible(out: Path) -> Iterator[Path]:
-    """Result files: not the drafts, the lock and the unfinished chunks."""
+    """Result files, not the drafts."""
     # Not by rglob, which stumbles over drafts that vanish meanwhile.
     for folder, inner, names in os.walk(out):
-        inner[:] = [name for name in inner if name != "chunks" and not name.startswith(".")]
+        inner[:] = [name for name in inner if not name.startswith(".")]
         yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))
 
 
@@ -192,10 +174,10 @@ def killed(command: Command, out: Path, rng: np.random.Generator, *, over: bool,
 
 def check_next(command: Command, out: Path) -> None:
     """The run after a kill ends well, with all results and nothing left of the one that was killed."""
-    command.finish("new", out, *command.resume)
+    command.finish("new", out)
     if check_whole(command, out, ("new",)) != "new" or set(digests(out)) != set(command.references["new"]):
         raise Fault(f"{out} is not complete after the next run: {sorted(digests(out))}")
-    left = [path.name for path in out.iterdir() if path.name.startswith((".draft", ".lock")) or path.name == "chunks"]
+    left = [path.name for path in out.iterdir() if path.name.startswith(".draft")]
     if left:
         raise Fault(f"{out} still has {left}")
 
@@ -210,8 +192,6 @@ def refused(command: Command, out: Path, limit: int | None = None) -> None:
         check_whole(command, out, ("new",))
         if LAST in digests(out):
             raise Fault(f"a page in {out} although the run failed")
-        if (out / ".lock").exists():
-            raise Fault(f"{out} is locked for good")
 
 
 def can_mount(folder: Path) -> bool:

@@ -26,20 +26,6 @@ from femcert.study.sweep import Sweep
 
 EXTREMES = ["nan", "inf", "-1", "0", "1e999", "99999999999", "-7.5", "1e-320", "", "\x00", "true", "[]", "0x10", "é"]
 GRID = {"sensors": (5, 7), "noise": (0.1,), "perturbation": (0.1,), "mismatch": (0.0, 0.1), "replications": 3}
-SWEEP_FILE = """
-[grid]
-sensors = [8, 16, 32]
-noise = [0.0, 0.02]
-perturbation = [0.0, 0.1]
-mismatch = [0.0, 0.05]
-replications = 100
-[sweep]
-seed = 7
-chunk = 2048
-[rules]
-mine = { kind = "operational", pde = 0.1, bc = 1.0, optimality = 0.0 }
-sure = { kind = "dominance", zeta = 0.05 }
-"""
 
 
 class WrongResult(Exception):
@@ -134,17 +120,6 @@ def write_sweep(folder: Path) -> Path:
     return folder / "trials.npz"
 
 
-def write_store(name: str, folder: Path) -> Path:
-    """A finished store; the file whose name begins like this is damaged."""
-    fc.sweep(grid=GRID, seed=3, chunk=5, store=folder / "store")
-    return next(path for path in sorted((folder / "store").iterdir()) if path.name.startswith(name))
-
-
-def write_sweep_file(folder: Path) -> Path:
-    (folder / "sweep.toml").write_text(SWEEP_FILE, encoding="utf-8")
-    return folder / "sweep.toml"
-
-
 def write_case(name: str, folder: Path) -> Path:
     from femcert.study.case.example import write_example
 
@@ -185,18 +160,6 @@ def read_sweep(path: Path) -> Any:
     return found.grid, found.seed, found.rules, found.records.tobytes()
 
 
-def read_store(path: Path) -> Any:
-    found = fc.sweep(grid=GRID, seed=3, chunk=5, store=path.parent, resume=True)
-    return found.records.tobytes()
-
-
-def read_sweep_file(path: Path) -> Any:
-    from femcert.study.sweep.file import read_sweep as read
-
-    found = read(path)
-    return found.grid, found.seed, sorted(found.rules)
-
-
 def read_case(path: Path) -> Any:
     from femcert.study.case import read_certify_case
 
@@ -231,9 +194,6 @@ KINDS: dict[str, Kind] = {
     "selection, operational": Kind(partial(write_selection, "operational"), read_selection, exact=True),
     "selection, dominance": Kind(partial(write_selection, "dominance"), read_selection, exact=True),
     "sweep, trials.npz": Kind(write_sweep, read_sweep, exact=True),
-    "sweep, manifest": Kind(partial(write_store, "manifest"), read_store, exact=True),
-    "sweep, chunk": Kind(partial(write_store, "0000"), read_store, exact=True),
-    "sweep file": Kind(write_sweep_file, read_sweep_file, counted=False),
     "case file": Kind(partial(write_case, "case.toml"), read_case, counted=False),
     "case, data": Kind(partial(write_case, "data.csv"), read_case, counted=False),
     "case, candidate": Kind(partial(write_case, "candidate.vtu"), read_case),

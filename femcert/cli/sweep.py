@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError, SolveError
 from ..timing import stage
 from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
 from .streams import complain, say
 
 if TYPE_CHECKING:
-    from ..report.sweep_checks import Band
-    from ..study.sweep.file import SweepFile
+    from ..study.sweep import Sweep
+
+# Seconds to wait for a scheduler to answer.
+PATIENCE = 10.0
+TRIALS = "trials.npz"
 
 
 def add(commands: Any) -> None:
@@ -20,16 +27,14 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "sweep",
         help="decide thousands of random inverse problems by every rule",
-        description="Run the paper's sufficiency sweep, or that of a file, and write trials.npz, tables, figures and "
-        "report.html. Finished chunks are kept in DIR/chunks until all are done; the results depend neither on chunks "
-        "and workers nor on how often the sweep was interrupted. Exit code 1 if the paper's sweep does not come out as "
-        "printed.",
+        description="Run the paper's sufficiency sweep and write trials.npz, tables, figures and report.html. Finished "
+        "chunks are kept in DIR/chunks until all are done. The results depend neither on chunks and workers nor on how "
+        "often the sweep was interrupted. Exit code 1 if it does not come out as printed.",
     )
-    command.add_argument("case", type=Path, nargs="?", metavar="CASE.toml", help="grid, rules, problem (the paper's)")
     command.add_argument("--out", type=directory, default=Path("sweep"), metavar="DIR", help="where to write (sweep)")
-    command.add_argument("--replications", type=whole, metavar="N", help="trials per regime (as in the file, or 25)")
-    command.add_argument("--seed", type=seed, metavar="N", help="of all random numbers (as in the file, or 101)")
-    command.add_argument("--chunk", type=whole, metavar="N", help="trials computed at once (as in the file, or 2048)")
+    command.add_argument("--replications", type=whole, default=25, metavar="N", help="trials per regime (25)")
+    command.add_argument("--seed", type=seed, default=101, metavar="N", help="of all random numbers (101)")
+    command.add_argument("--chunk", type=whole, default=2048, metavar="N", help="trials computed at once (2048)")
     where = command.add_mutually_exclusive_group()
     where.add_argument("--jobs", type=whole, default=1, metavar="N", help="number of processes (1)")
     where.add_argument("--scheduler", metavar="ADDRESS", help="compute on the workers of this Dask scheduler")
@@ -39,56 +44,86 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..report.files import draft_directory
-    from ..report.sweep import REPORT
-    from ..study.sweep.file import paper_file, read_sweep
-    from ..study.sweep.lock import locked
+    from ..report.files import check_free, draft_directory, publish
+    from ..report.sweep import REPORT, owned_files, write_sweep
+    from ..report.sweep_checks import bands
+    from ..study.sweep import Grid
 
-    case = paper_file() if options.case is None else read_sweep(options.case)
-    case = case.changed(replications=options.replications, seed=options.seed, chunk=options.chunk)
-    # Kept until the results are in their place: another sweep would meet files that come and go.
-    with locked(options.out), draft_directory(options.out) as draft:
-        if options.resume and case.is_finished(options.out):
-            if not options.quiet:
-                say(f"already finished; report: {options.out / REPORT}")
-            return SUCCESS
-        text, failures = _write(case, options, draft)
+    grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *owned_files()]
+    if options.resume and not chunks.exists() and _finished(options.out, grid, options.seed):
+        if not options.quiet:
+            say(f"already finished; report: {options.out / REPORT}")
+        return SUCCESS
+    with draft_directory(options.out) as draft, progress(grid.trials, options.quiet, "trial") as bar:
+        # First: a place that cannot be written to should not cost a sweep.
+        check_free(options.out, owned)
+        with stage("trials"), _client(options.scheduler) as client:
+            result = _swept(grid, options, chunks, client, bar)
+        bar.set_description_str("report")
+        with stage("report"):
+            write_sweep(result, draft)
+        result.save(draft / TRIALS)
+        publish(draft, options.out, owned=owned, last=REPORT)
+        # Not before the results are in their place.
+        shutil.rmtree(chunks, ignore_errors=True)
+    failures = [check for check in bands(result) if not check.passed]
     for check in failures:
         complain(f"check failed: {check}")
     if not options.quiet:
-        say(text, f"report: {options.out / REPORT}")
+        say(result, f"report: {options.out / REPORT}")
     return FAILED_CHECK if failures else SUCCESS
 
 
-def _write(case: SweepFile, options: argparse.Namespace, draft: Path) -> tuple[str, list[Band]]:
-    """Compute, write the results, and return what to print of them."""
-    from ..report.files import check_free, publish
-    from ..report.sweep import REPORT, owned_files, write_sweep
-    from ..report.sweep_checks import bands
+def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, bar: Any) -> Sweep:
     from ..study.sweep import sweep
-    from ..study.sweep.store import JOINED, MANIFEST, sealed_manifest
 
-    chunks, owned = options.out / "chunks", ["trials.npz", MANIFEST, *owned_files()]
-    check_free(options.out, owned)
-    with progress(case.grid.trials, options.quiet, "trial") as bar:
+    def finished(done: int) -> None:
+        if bar.n == 0 and done > options.chunk:
+            # What a former run did says nothing about how fast this one is.
+            bar.initial = done
+        bar.update(done - bar.n)
 
-        def finished(done: int) -> None:
-            if bar.n == 0 and done > case.chunk:
-                # What a former run did says nothing about how fast this one is.
-                bar.initial = done
-            bar.update(done - bar.n)
+    return sweep(
+        grid=grid, seed=options.seed, chunk=options.chunk, jobs=options.jobs, client=client, out=chunks,
+        resume=options.resume, finished=finished,
+    )  # fmt: skip
 
-        where = {"jobs": options.jobs, "scheduler": options.scheduler, "store": chunks, "resume": options.resume}
-        with stage("trials"):
-            result = sweep(**case.options(), **where, file=chunks / JOINED, finished=finished)
-        bar.set_description_str("report")
-        with stage("report"):
-            write_sweep(result, draft, compare=not case.own)
-        result.save(draft / owned[0])
-        (draft / MANIFEST).write_text(sealed_manifest(chunks / MANIFEST, draft), encoding="utf-8")
-        text, failures = str(result), [check for check in ([] if case.own else bands(result)) if not check.passed]
-        # Closes the file of the records, which some systems want before it can be removed.
-        del result
-        publish(draft, options.out, owned=owned, last=REPORT)
-        chunks.rename(draft / "chunks")
-    return text, failures
+
+def _finished(out: Path, grid: Any, seed: int) -> bool:
+    """Whether the results of this sweep are all there; those of another one are refused."""
+    from ..report.sweep import REPORT
+    from ..study.sweep import RULES, Sweep
+
+    if not (out / TRIALS).exists() or not (out / REPORT).exists():
+        return False
+    found = Sweep.load(out / TRIALS)
+    if (found.grid, found.seed, found.rules) != (grid, seed, tuple(RULES)):
+        came = f"{found.grid.replications} replications and seed {found.seed}"
+        raise InputError(f"cannot resume: {out} holds a finished sweep with other settings, {came}")
+    return True
+
+
+@contextmanager
+def _client(address: str | None) -> Iterator[Any]:
+    """A client of the Dask scheduler at this address; None without one."""
+    if address is None:
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            f"a scheduler needs Dask, which cannot be imported ({error}); install femcert[distributed]"
+        ) from None
+    # Without an address Dask would start a cluster of its own.
+    if not address.strip():
+        raise InputError(f"no Dask scheduler answers at {address!r}; expected an address such as 'tcp://host:8786'")
+    try:
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
+    with client:
+        try:
+            yield client
+        except (distributed.KilledWorker, distributed.comm.CommClosedError) as error:
+            raise SolveError(f"the workers at {address} were lost: {error}; --resume goes on") from None

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError
-from ..study.sweep.lock import lives
 
 # No space left, over the quota, file too large.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -148,5 +147,19 @@ def _remove_abandoned(target: Path) -> None:
     prefix = _draft_prefix()
     for path in target.glob(".draft-*"):
         found = re.fullmatch(rf"{re.escape(prefix)}(\d+)-\w+", path.name)
-        if found and path.is_dir() and not path.is_symlink() and not lives(int(found[1])):
+        if found and path.is_dir() and not path.is_symlink() and not _lives(int(found[1])):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    """Whether a process of this machine runs; True where that cannot be asked."""
+    if os.name == "nt":
+        # There signal 0 is no question but Ctrl-C.
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -44,34 +44,6 @@ def nearest(name: Any, names: Collection[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def required_key(table: Mapping[str, Any], name: str, where: str) -> Any:
-    """The value of a key that must be there."""
-    if name not in table:
-        raise InputError(f"{where}.{name} is missing")
-    return table[name]
-
-
-def as_table(value: Any, name: str) -> Mapping[str, Any]:
-    """The value, if it is a table."""
-    if not isinstance(value, Mapping):
-        raise InputError(f"{name} is {value!r}; expected a table")
-    return value
-
-
-def as_text(value: Any, name: str) -> str:
-    """The value, if it is a text."""
-    if not isinstance(value, str):
-        raise InputError(f"{name} is {value!r}; expected a text")
-    return value
-
-
-def as_switch(value: Any, name: str) -> bool:
-    """The value, if it is true or false."""
-    if not isinstance(value, bool):
-        raise InputError(f"{name} is {value!r}; expected true or false")
-    return value
-
-
 def at_key(key: str, make: Callable[[], Made], names: Collection[str] = ()) -> Made:
     """``make()``, where an `InputError` gets the key in front; one that begins with a name of `names` is about it."""
     try:

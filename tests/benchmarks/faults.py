@@ -1,4 +1,4 @@
-"""Kill -9 at random times, full disks and unwritable places, for ``femcert sweep``, ``certify`` and ``validate``.
+"""Kill -9 at random times, full disks and unwritable places, for ``femcert certify`` and ``validate``.
 
 Run: ``python tests/benchmarks/faults.py [--kills 50]``, as root for the disks in memory. It writes
 ``results/faults.csv`` and ``results/faults.md`` and ends with exit code 1 if a result file was half-written, mixed or

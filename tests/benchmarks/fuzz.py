@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 from fuzz_inputs import KINDS, Bench, WrongResult  # noqa: E402
 
 # Kinds that take more than some milliseconds get this part of the inputs.
-SLOW = ("sweep, manifest", "sweep, chunk", "case file", "case, data", "case, candidate")
+SLOW = ("case file", "case, data", "case, candidate")
 SLOWER = 0.3
 SECONDS, BYTES, CHUNK = 20, 6 << 30, 100
 COLUMNS = ["inputs", "refused", "same", "another", "wrong", "raw exception", "hang", "crash"]

@@ -7,7 +7,7 @@ the sweep's own code with chunks of one trial, a hand-written loop for one rule,
 
 With ``--jobs`` instead: one process against two (the bar is 1.6; interleaved, the best of the rounds counts, for other
 work on the machine only ever slows down). With ``--memory``: the largest resident memory of ``femcert sweep`` with a
-million trials, and of the engine alone (the bar is 500 MB).
+million trials (the bar is 500 MB).
 """
 
 import os
@@ -126,25 +126,16 @@ def two_jobs():
     return 0 if ratio >= JOBS_BAR else 1
 
 
-ENGINE = """
-from femcert.study.sweep import Grid, sweep
-sweep(grid=Grid(replications={0}), store="{1}/chunks", file="{1}/records.npy")
-"""
-
-
 def memory():
-    """Print the largest resident memory of a million trials, engine alone and whole command; sizes on disk."""
-    worst = 0.0
+    """Print the largest resident memory of a million trials, and the size of the results."""
     with tempfile.TemporaryDirectory() as folder:
-        whole = ["-m", "femcert.cli", "sweep", "--replications", str(MILLION), "--quiet", "--out", f"{folder}/out"]
-        for name, command in (("engine", ["-c", ENGINE.format(MILLION, folder)]), ("femcert sweep", whole)):
-            taken = seconds(lambda arguments=command: subprocess.run([sys.executable, *arguments], check=True))
-            # Of the largest child so far, so the engine comes first.
-            worst = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0
-            print(f"{name}: {840 * MILLION:,} trials, {taken:.0f} s, at most {worst:.0f} MB resident")
-        size = sum(path.stat().st_size for path in Path(folder, "out").rglob("*") if path.is_file())
-        print(f"results on disk {size / 2**20:.0f} MB; bar for the memory: {MEMORY_BAR:.0f} MB")
-    return 0 if worst <= MEMORY_BAR else 1
+        command = ["-m", "femcert.cli", "sweep", "--replications", str(MILLION), "--quiet", "--out", folder]
+        taken = seconds(lambda: subprocess.run([sys.executable, *command], check=True))
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024.0
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    print(f"{840 * MILLION:,} trials, {taken:.0f} s, at most {most:.0f} MB resident (bar: {MEMORY_BAR:.0f} MB); "
+          f"results on disk {size / 2**20:.0f} MB")
+    return 0 if most <= MEMORY_BAR else 1
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ import femcert as fc
 from femcert.errors import InputError
 from femcert.study.sweep import RULES, Grid, Setting, paper_setting
 from femcert.study.sweep.grid import AXES
-from femcert.study.sweep.run import batches
 from femcert.study.sweep.setting import paper_mismatch, paper_problem, paper_truth
 from femcert.study.sweep.table import outcome
+from femcert.study.sweep.trial import batches
 
 SEED = 7
 SETTING = paper_setting()

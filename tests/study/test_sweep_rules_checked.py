@@ -71,7 +71,7 @@ def test_a_rule_cannot_change_what_the_next_one_sees():
             part(trials)[:] = 0.0
             return Verdict(np.ones(len(trials.values), bool))
 
-        with pytest.raises(fc.InputError, match=r"the rule 'mine' raised ValueError: .*read-only"):
+        with pytest.raises(ValueError, match="read-only"):
             fc.sweep(grid=GRID, rules={"mine": writes})
 
 

@@ -49,8 +49,6 @@ boundary. All keys are in ``schema.json``, which editors understand: ``#:schema 
 """
 
 from .certify import CertifyCase, read_certify_case
-from .equation import state_basis
 from .refine import CaseFile, read_case
-from .values import coefficient_value
 
-__all__ = ["CaseFile", "CertifyCase", "coefficient_value", "read_case", "read_certify_case", "state_basis"]
+__all__ = ["CaseFile", "CertifyCase", "read_case", "read_certify_case"]

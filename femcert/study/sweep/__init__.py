@@ -1,7 +1,8 @@
 """The paper's sufficiency sweep: thousands of random inverse problems, every rule on each of them, batched.
 
-What a trial is stands in `setting` and `trial`, its random numbers in `draw`, the decisions in `rules`, and what came
-of them in `table`. Nothing computed here reads a printed number; those are in `paper`, for comparison only.
+The function is in `run`. What is varied stands in `grid`, the inverse problem in `setting`, a trial in `trial`, its
+random numbers in `draw`, the decisions in `rules`, and what came of them in `result` and `table`. Nothing computed here
+reads a printed number; those are in `paper`, for comparison only.
 """
 
 from .grid import Grid

@@ -15,8 +15,8 @@ from ...errors import InputError
 from ..keys import known_keys
 
 AXES = ("sensors", "noise", "perturbation", "mismatch")
-# Days of work on one processor, and half a terabyte of records.
-MOST_TRIALS = 10_000_000_000
+# Hours of work on one processor, and some gigabytes of records.
+MOST_TRIALS = 100_000_000
 
 
 class Values(NamedTuple):

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import math
-import os
-import struct
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from ...checks import Array
 from ...errors import InputError
-from ...files import check_regular
-from ..keys import at_key
 from . import table
+from .files import read_arrays, write_arrays
 from .grid import AXES, Grid
 
 Records = NDArray[np.void]
 
-# What zip archives, and the headers of arrays in them, raise when bytes are wrong.
-_DAMAGED = (
-    KeyError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, MemoryError, OverflowError, SyntaxError,
-    TokenError, BadZipFile, zlib.error, struct.error,
-)  # fmt: skip
 _COLUMNS = ("baseline_error", "learned_error", "ratio", "accepted", "undecided")
 
 
@@ -37,20 +25,6 @@ def record_type(rules: int) -> np.dtype[np.void]:
     """What is kept of a trial: the two errors, and of each rule its decision and ``R_learn / R_base`` (or NaN)."""
     errors, flags = [("baseline_error", "f8"), ("learned_error", "f8")], ("?", (rules,))
     return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", *flags), ("undecided", *flags)])
-
-
-def _arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    at_key(f"'{path}'", lambda: check_regular(path, most=None))
-    try:
-        with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
-            parts = {name: found[name] for name in (*AXES, *_COLUMNS[:-1], "rules", "seed")}
-            # Files that were written before there was this column have none.
-            parts["undecided"] = found["undecided"] if "undecided" in found else np.isposinf(parts["ratio"])
-            return parts
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except _DAMAGED as error:
-        raise InputError(f"'{path}' is not the file of a sweep: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +112,7 @@ class Sweep:
         # Views of the records: numpy copies them to the file piece by piece.
         columns = {name: self._cells(self.records[name]) for name in _COLUMNS}
         described = {"seed": np.asarray(self.seed), "rules": np.asarray(self.rules), **axes}
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            with draft.open("wb") as stream:
-                np.savez(stream, allow_pickle=False, **described, **columns)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_arrays(Path(path), **described, **columns)
 
     @classmethod
     def load(cls, path: str | Path) -> Sweep:
@@ -157,8 +123,11 @@ class Sweep:
         InputError
             It cannot be read, or is something else.
         """
-        parts = _arrays(path)
+        parts = read_arrays(Path(path), (*AXES, *_COLUMNS[:-1], "rules", "seed"), ["undecided"])
         try:
+            if "undecided" not in parts:
+                # Files that were written before there was this column.
+                parts["undecided"] = np.isposinf(parts["ratio"])
             grid = Grid(**{name: parts[name].tolist() for name in AXES}, replications=len(parts["accepted"]))
             rules, seed = tuple(str(rule) for rule in parts["rules"]), int(parts["seed"])
         except (ValueError, TypeError) as error:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from ...checks import Array
+from ...errors import InputError
 from ..validation.setup import POISSON
 from .trial import EPS, Batch, Candidates
 
@@ -108,6 +110,34 @@ RULES: Mapping[str, BatchRule] = MappingProxyType(
         "dominance, zeta = 0.05": partial(dominance, zeta=0.05),
     }
 )
+
+
+def checked(name: str, verdict: Any, trials: int) -> Verdict:
+    """What a rule said, if it is one answer for each trial: anything else must not pass for an acceptance.
+
+    Raises
+    ------
+    InputError
+        It is not; the message names the rule.
+    """
+    if not isinstance(verdict, Verdict):
+        raise InputError(f"the rule {name!r} returned a {type(verdict).__name__}; expected a Verdict")
+    for part in ("accepted", "baseline", "learned", "decided"):
+        values, flags = getattr(verdict, part), part in ("accepted", "decided")
+        if values is None and part != "accepted":
+            continue
+        if type(values) is not np.ndarray or values.shape != (trials,):
+            raise InputError(f"the rule {name!r} returned {part} of the wrong shape; expected an array ({trials},)")
+        if values.dtype.kind not in ("b" if flags else "fiu"):
+            came = f"values of type {values.dtype} as {part}"
+            raise InputError(f"the rule {name!r} returned {came}; expected {'True and False' if flags else 'numbers'}")
+        if not flags and not np.all(values >= 0):
+            raise InputError(f"the rule {name!r} returned {values.min():g} as {part}; expected radii of at least 0")
+    # Of a subclass, too, the ratio is that of the radii.
+    found = Verdict(verdict.accepted, verdict.baseline, verdict.learned, decided=verdict.decided)
+    if np.any(found.accepted & found.undecided):
+        raise InputError(f"the rule {name!r} accepts where it decides nothing; expected a baseline with a radius there")
+    return found
 
 
 def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: float) -> Array:

@@ -1,9 +1,20 @@
-"""Runs the sweep chunk by chunk: here, on several processors, or on a cluster; in memory or by way of the disk."""
+"""The sweep: chunks of trials, computed here, on several processes or by a client, and kept in files on request."""
 
 from __future__ import annotations
 
+import hashlib
+import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import pickle
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
+from contextlib import closing, nullcontext
+from dataclasses import fields
+from functools import partial
+from multiprocessing.connection import wait
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,19 +22,16 @@ from typing import Any
 import numpy as np
 
 from ...checks import count
-from ...errors import InputError
+from ...errors import InputError, SolveError
+from ...linalg.backends import Choice, named_backend, use_backend
+from ...selection.selection import package_versions
 from ..validation.setup import BASE_SEED
-from .chunk import batches, decide
+from .files import Chunks
 from .grid import Grid
-from .job import Job
-from .lock import locked
-from .pool import Range, in_processes, in_turn
-from .result import Records, Sweep
-from .rules import RULES, BatchRule
+from .result import Records, Sweep, record_type
+from .rules import RULES, BatchRule, checked
 from .setting import Setting, paper_setting
-from .store import Store, check_room
-
-__all__ = ["BASE_SEED", "CHUNK", "batches", "decide", "sweep"]
+from .trial import batches
 
 # Trials computed at once: enough for the loops to leave Python, few enough for the cache, for 100 MB, and for several
 # workers to have something to do.
@@ -33,8 +41,10 @@ MOST_AT_ONCE = 1_048_576
 # What a file of results can hold.
 MOST_SEED = 2**63 - 1
 
-FileName = str | PathLike[str] | None
-Compute = Callable[[Iterable[Range]], Iterator[tuple[int, Records]]]
+Span = tuple[int, int]
+Task = Callable[[int, int], Records]
+# First trials of chunks, and their records.
+Parts = Generator[tuple[int, Records], None, None]
 
 
 def sweep(
@@ -45,16 +55,14 @@ def sweep(
     rules: Mapping[str, BatchRule] = RULES,
     chunk: int = CHUNK,
     jobs: int = 1,
-    scheduler: str | None = None,
-    store: str | PathLike[str] | None = None,
+    client: Any = None,
+    out: str | PathLike[str] | None = None,
     resume: bool = False,
-    file: FileName = None,
     finished: Callable[[int], None] = lambda trials: None,
 ) -> Sweep:
     """Draw all trials of a grid and decide each of them by every rule.
 
-    The result does not depend on `chunk`, `jobs`, `scheduler`, or on how often the sweep was interrupted and resumed:
-    not a byte of it.
+    The records depend neither on `chunk`, `jobs` and `client` nor on whether the sweep was interrupted and resumed.
 
     Parameters
     ----------
@@ -66,130 +74,209 @@ def sweep(
     setting
         The inverse problem, from any linear problem by `Setting.of`; default: the paper's.
     rules
-        By name; each takes a `Batch` of trials to a `Verdict`.
+        By name; each takes a `Batch` of trials to a `Verdict`. What a rule raises is not caught.
     chunk
         Trials computed at once. The memory for the linear algebra depends on it alone.
     jobs
         Number of processes. They are started anew, so a script that asks for more than one must be importable (``if
         __name__ == "__main__":``) and its rules defined at the top of a module.
-    scheduler
-        Address of a Dask scheduler whose workers compute the chunks (extra ``distributed``).
-    store
-        A directory where each finished chunk is kept. A sweep that was killed goes on from there.
+    client
+        Computes the chunks instead: anything with ``submit(function, *arguments)`` that returns futures, such as a
+        ``concurrent.futures.Executor`` or a ``dask.distributed.Client``. It must run the same version of femcert.
+    out
+        A directory where each finished chunk is kept, as an ``.npz`` file.
     resume
-        Go on with what `store` holds.
-    file
-        A ``.npy`` file for the records (about 60 bytes a trial) instead of memory.
+        Go on with the chunks that `out` holds. Grid, seed, chunk, problem, rules and the version of femcert must be
+        those of the former run. A rule counts as the same if its name, its function's name and the arguments bound by
+        ``functools.partial`` are; its code is not compared.
     finished
-        Called with the number of trials done so far after each chunk, and at the beginning of a resumed sweep.
+        Called with the number of trials done so far after each chunk, and first with those taken from `out`, if any.
+
+    Returns
+    -------
+    Sweep
+        A record for each trial.
 
     Raises
     ------
     InputError
-        No rules, a trial with more sensors than there are places, settings whose numbers overflow, a rule that fails or
-        cannot be sent to other processes, a scheduler that does not answer, too little room, or a store that holds
-        another sweep, is used by another process or, without `resume`, holds any.
+        No rules, or one that does not answer for each trial or cannot be sent to other processes; more sensors than
+        places; settings whose numbers overflow; an `out` that cannot be written to, holds chunks of other settings or,
+        without `resume`, any.
     SolveError
-        Workers died again and again.
+        A worker died.
     """
     grid = Grid() if grid is None else Grid.of(grid)
-    job = Job(paper_setting() if setting is None else setting, grid, count(seed, "seed", least=0), rules)
-    _check(job, count(chunk, "chunk"), count(jobs, "jobs"), scheduler, store, resume, file, finished)
-
-    def computed(gaps: Iterable[Range]) -> Iterator[tuple[int, Records]]:
-        spans = ((start, min(start + chunk, end)) for begin, end in gaps for start in range(begin, end, chunk))
-        return _computed(job, spans, jobs, scheduler)
-
-    if store is None:
-        records = _in_memory(job, computed, file, finished)
-    else:
-        records = _by_way_of_the_disk(job, computed, Path(store), resume, file, finished)
-    return Sweep(grid=grid, seed=job.seed, rules=tuple(rules), records=records)
-
-
-def _check(
-    job: Job, chunk: int, jobs: int, scheduler: str | None, store: Any, resume: bool, file: Any, finished: Any
-) -> None:
-    if job.seed > MOST_SEED:
-        raise InputError(f"seed is {job.seed}; expected at most {MOST_SEED}")
-    if min(chunk, job.grid.trials) > MOST_AT_ONCE:
-        raise InputError(f"chunk is {chunk:,}; expected at most {MOST_AT_ONCE:,} trials at once")
-    for name, value in (("store", store), ("file", file)):
-        if value is not None and not isinstance(value, (str, PathLike)):
-            raise InputError(f"{name} is {value!r}; expected a path")
-    if not callable(finished):
-        raise InputError(f"finished is {finished!r}; expected a function of the number of trials")
-    if scheduler is not None and jobs > 1:
-        raise InputError("there are jobs and a scheduler; expected one of them")
-    if resume and store is None:
-        raise InputError("resume is set without a store; expected the directory of the sweep to resume")
-
-
-def _in_memory(job: Job, computed: Compute, file: FileName, finished: Callable[[int], None]) -> Records:
-    records, done = _empty(job, file), 0
-    for start, part in computed([(0, job.grid.trials)]):
-        records[start : start + len(part)] = part
-        done += len(part)
+    setting = paper_setting() if setting is None else setting
+    seed, chunk, jobs = count(seed, "seed", least=0), count(chunk, "chunk"), count(jobs, "jobs")
+    _check(grid, setting, seed, rules, chunk)
+    _check_place(jobs, client, out, resume, finished)
+    records, chunks = _empty(grid.trials, len(rules)), None
+    if out is not None:
+        chunks = Chunks(Path(out), _settings(grid, setting, seed, rules, chunk), records.dtype, resume=resume)
+    left = _read(chunks, records, chunk)
+    done = grid.trials - sum(stop - start for start, stop in left)
+    if done:
         finished(done)
-    return records
-
-
-def _by_way_of_the_disk(
-    job: Job, computed: Compute, store: Path, resume: bool, file: FileName, finished: Callable[[int], None]
-) -> Records:
-    with locked(store):
-        kept = Store(store, job.manifest(), job.kind, job.grid.trials, resume=resume)
-        _check_file(job, file)
-        done = kept.done
-        if done:
-            finished(done)
-        for start, part in computed(kept.gaps()):
-            kept.add(start, part)
+    # The mapping of the built-in rules is a read-only view, which cannot be sent to other processes.
+    task = partial(_chunk, setting, grid, seed, dict(rules), named_backend())
+    # Closed at once if anything fails here, so that nobody works on.
+    with closing(_computed(task, left, jobs, client)) as computed:
+        for start, part in computed:
+            if chunks is not None:
+                chunks.write(start, part)
+            records[start : start + len(part)] = part
             done += len(part)
             finished(done)
-        records = _empty(job, file)
-        kept.join(records)
+    return Sweep(grid=grid, seed=seed, rules=tuple(rules), records=records)
+
+
+def _empty(trials: int, rules: int) -> Records:
+    kind = record_type(rules)
+    try:
+        return np.empty(trials, kind)
+    except MemoryError:
+        raise InputError(f"{trials:,} trials need {trials * kind.itemsize / 1e9:,.1f} GB of memory") from None
+
+
+def _read(chunks: Chunks | None, records: Records, size: int) -> list[Span]:
+    """Fill in the records of finished chunks; the spans of the others are returned."""
+    left = []
+    for start in range(0, len(records), size):
+        stop = min(start + size, len(records))
+        found = None if chunks is None else chunks.read(start, stop)
+        if found is None:
+            left.append((start, stop))
+        else:
+            records[start:stop] = found
+    return left
+
+
+def decide(
+    setting: Setting, grid: Grid, seed: int, start: int, stop: int, rules: Mapping[str, BatchRule] = RULES
+) -> Records:
+    """The records of the trials `start` to `stop - 1`; no number in them depends on where a chunk begins or ends."""
+    records = np.empty(stop - start, record_type(len(rules)))
+    for rows, trials in batches(setting, grid, seed, start, stop):
+        part = np.empty(len(rows), records.dtype)
+        part["baseline_error"], part["learned_error"] = trials.baseline.error, trials.learned.error
+        for i, (name, rule) in enumerate(rules.items()):
+            verdict = checked(name, rule(trials), len(rows))
+            part["accepted"][:, i] = verdict.accepted
+            part["undecided"][:, i] = verdict.undecided
+            part["ratio"][:, i] = verdict.ratio
+        records[rows] = part
     return records
 
 
-def _check_file(job: Job, file: FileName) -> int:
-    """Size of the records, if there is room for them: where they go to, or in memory."""
-    size = job.grid.trials * job.kind.itemsize
-    if file is None:
-        if size > _memory():
-            came = f"{job.grid.trials:,} trials need {size / 1e9:,.1f} GB of memory"
-            raise InputError(f"{came}; there are {_memory() / 1e9:,.1f} GB, give file= to keep them on disk")
-        return size
-    if not Path(file).parent.is_dir() or Path(file).is_dir():
-        raise InputError(f"cannot write {file}: expected the name of a file in a directory that exists")
-    check_room(Path(file).parent, size)
-    return size
+def _chunk(
+    setting: Setting, grid: Grid, seed: int, rules: dict[str, BatchRule], named: Choice | None, start: int, stop: int
+) -> Records:
+    """`decide`, with the backend that is named where the sweep was called; the paper's rules factorize nothing."""
+    with nullcontext() if named is None else use_backend(named.name, tolerance=named.tolerance):
+        return decide(setting, grid, seed, start, stop, rules)
 
 
-def _memory() -> float:
-    """Of this machine, in bytes; infinite where it does not tell."""
+def _computed(task: Task, spans: Sequence[Span], jobs: int, client: Any) -> Parts:
+    """All of these chunks, in the order of the trials."""
+    if client is not None:
+        yield from _submitted(task, spans, client)
+    elif jobs > 1 and spans:
+        _check_sendable(task)
+        with ProcessPoolExecutor(min(jobs, len(spans)), multiprocessing.get_context("spawn"), _begin_worker) as pool:
+            yield from _submitted(task, spans, pool)
+    else:
+        for start, stop in spans:
+            yield start, task(start, stop)
+
+
+def _submitted(task: Task, spans: Sequence[Span], client: Any) -> Parts:
+    waiting = deque((start, client.submit(task, start, stop)) for start, stop in spans)
     try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
+        while waiting:
+            # Not held here while the next ones are waited for.
+            start, future = waiting.popleft()
+            yield start, future.result()
+    except (BrokenExecutor, CancelledError) as error:
+        raise SolveError(
+            f"the workers were lost ({error or type(error).__name__}); too little memory, or a script without "
+            "'if __name__ == \"__main__\"'? Chunks that are in files can be resumed"
+        ) from None
+    finally:
+        for _, future in waiting:
+            future.cancel()
 
 
-def _empty(job: Job, file: FileName) -> Records:
-    size = _check_file(job, file)
+def _begin_worker() -> None:
+    """In a worker, once: Ctrl-C is for the parent, and nobody works on for a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _check_sendable(task: Task) -> None:
     try:
-        if file is None:
-            return np.empty(job.grid.trials, job.kind)
-        return np.lib.format.open_memmap(file, mode="w+", dtype=job.kind, shape=(job.grid.trials,))
-    except MemoryError:
-        raise InputError(f"{job.grid.trials:,} trials need {size / 1e9:,.1f} GB of memory; give file=") from None
-    except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror or error}") from None
+        pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        words = "define them at the top of a module, or use one job"
+        raise InputError(f"the rules cannot be sent to another process: {error}; {words}") from None
 
 
-def _computed(job: Job, spans: Iterable[Range], jobs: int, scheduler: str | None) -> Iterator[tuple[int, Records]]:
-    """Pairs of first trial and records, in the order in which they get done."""
-    if scheduler is not None:
-        from .cluster import on_cluster
+def _check(grid: Grid, setting: Any, seed: int, rules: Any, chunk: int) -> None:
+    if not isinstance(setting, Setting):
+        raise InputError(f"setting is a {type(setting).__name__}; expected a Setting, as Setting.of makes it")
+    if not isinstance(rules, Mapping) or not rules:
+        raise InputError(f"rules is {rules!r}; expected a mapping of names to rules, with at least one")
+    for name, rule in rules.items():
+        if not isinstance(name, str) or not callable(rule):
+            raise InputError(f"rules has {rule!r} as {name!r}; expected names, and callables of a Batch")
+    if max(grid.sensors) > setting.places:
+        came = f"{max(grid.sensors)} sensors are more than the {setting.places} places to choose from"
+        raise InputError(f"{came}; expected fewer")
+    if seed > MOST_SEED:
+        raise InputError(f"seed is {seed}; expected at most {MOST_SEED}")
+    if min(chunk, grid.trials) > MOST_AT_ONCE:
+        raise InputError(f"chunk is {chunk:,}; expected at most {MOST_AT_ONCE:,} trials at once")
 
-        return on_cluster(job, spans, scheduler)
-    return in_processes(job, spans, jobs) if jobs > 1 else in_turn(job, spans)
+
+def _check_place(jobs: int, client: Any, out: Any, resume: bool, finished: Any) -> None:
+    if client is not None and jobs > 1:
+        raise InputError("there are jobs and a client; expected one of them")
+    if client is not None and not callable(getattr(client, "submit", None)):
+        came = f"client is a {type(client).__name__}"
+        raise InputError(f"{came}; expected an object with submit(), such as an Executor or a Dask client")
+    if out is not None and not isinstance(out, (str, PathLike)):
+        raise InputError(f"out is {out!r}; expected the name of a directory")
+    if out is None and resume:
+        raise InputError("resume is set without out; expected the directory of the sweep to resume")
+    if not callable(finished):
+        raise InputError(f"finished is {finished!r}; expected a function of the number of trials")
+
+
+def _settings(grid: Grid, setting: Setting, seed: int, rules: Mapping[str, BatchRule], chunk: int) -> dict[str, Any]:
+    """What decides the records, and how they are cut into files."""
+    arrays = hashlib.sha256()
+    for field in fields(setting):
+        arrays.update(np.asarray(getattr(setting, field.name), dtype=float).tobytes())
+    return {
+        "grid": vars(grid),
+        "seed": seed,
+        "chunk": chunk,
+        "rules": [[name, _named(rule)] for name, rule in rules.items()],
+        "problem": arrays.hexdigest(),
+        "femcert": package_versions()["femcert"],
+    }
+
+
+def _named(rule: Any) -> str:
+    if isinstance(rule, partial):
+        bound = [*map(repr, rule.args), *(f"{name}={value!r}" for name, value in rule.keywords.items())]
+        return f"{_named(rule.func)}({', '.join(bound)})"
+    name = getattr(rule, "__qualname__", None)
+    return repr(rule) if name is None else f"{rule.__module__}.{name}"

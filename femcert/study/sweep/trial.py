@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...certificate.consistent import Fit, fit
 from ...checks import Array
-from .draw import Draws
-from .grid import Values
+from ...errors import InputError
+from .draw import Draws, draw
+from .grid import Grid, Values
 from .setting import Setting
 
 EPS = float(np.finfo(float).eps)
+# Squares and products of anything smaller are numbers.
+LARGEST = 1e70
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,27 @@ class Batch:
     error: Array
 
 
+def batches(
+    setting: Setting, grid: Grid, seed: int, start: int, stop: int
+) -> Iterator[tuple[NDArray[np.int64], Batch]]:
+    """The trials `start` to `stop - 1` by their number of sensors, with their positions after `start`.
+
+    Raises
+    ------
+    InputError
+        The settings lead to numbers whose squares overflow.
+    """
+    draws = draw(seed, start, stop, places=setting.places, dimension=setting.dimension)
+    sensors = grid.values(np.arange(start, stop)).sensors
+    for m in np.unique(sensors):
+        rows = np.flatnonzero(sensors == m)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trials = batch(setting, draws, rows, grid.values(start + rows))
+        _check_sizes(trials)
+        _freeze(trials)
+        yield rows, trials
+
+
 def batch(setting: Setting, draws: Draws, rows: NDArray[np.int64], values: Values) -> Batch:
     """The trials in these rows of the draws, all with the same number of sensors.
 
@@ -146,6 +172,25 @@ def _constant(s: Array, sensors: int, setting: Setting, error: Array) -> Array:
     rounding = (setting.rounding + 16.0 * np.sqrt(sensors * setting.dimension) * EPS) * s[:, 0] + error
     least = setting.kept * (s[:, -1] - rounding)
     return np.asarray(np.divide(1.0, least, out=np.full(len(s), np.inf), where=least > 0.0))
+
+
+def _check_sizes(trials: Batch) -> None:
+    both = (trials.baseline, trials.learned)
+    sizes = [trials.level, *(part for c in both for part in (c.data, c.optimality, c.error))]
+    largest = float(np.max(sizes))
+    if not largest <= LARGEST:
+        came = f"the settings lead to data, residuals or errors of {largest:.3g}"
+        raise InputError(f"{came}; expected at most {LARGEST:g}, with less noise, say, or mismatch")
+
+
+def _freeze(part: Any) -> None:
+    """No rule can change what the next one reads."""
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif is_dataclass(value):
+            _freeze(value)
 
 
 def _apply(matrices: Array, vectors: Array) -> Array:
