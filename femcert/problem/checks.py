@@ -76,12 +76,14 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of `array` that nobody can write to: its memory is an immutable ``bytes`` object."""
-    return np.frombuffer(np.asarray(array).tobytes(), dtype=array.dtype).reshape(array.shape)
+    """A copy of `array` that is read-only."""
+    result = np.array(array, order="C")
+    result.flags.writeable = False
+    return result
 
 
 def freeze_sparse(matrix: Any) -> Any:
-    """`matrix` as CSR, in canonical form, with arrays that nobody can write to."""
+    """`matrix` as CSR, in canonical form, with read-only arrays."""
     result = matrix.tocsr()
     if result.has_canonical_format:
         # Its arrays are copied below.
