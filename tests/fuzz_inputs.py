@@ -169,7 +169,7 @@ def read_candidate(path: Path) -> Any:
     if not np.isfinite(found.parameter).all() or not np.isfinite(found.state).all():
         raise WrongResult("a candidate that is not finite")
     problem().residual(found.state, found.parameter)
-    return found.digest, found.optimality
+    return found.state.tobytes(), found.parameter.tobytes(), found.optimality
 
 
 def read_selection(path: Path) -> Any:

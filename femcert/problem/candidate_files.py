@@ -31,7 +31,7 @@ _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError
 # Formats whose fields come in the order of the nodes. In Gmsh's they come with node numbers, which meshio overlooks.
 _WITH_MESH = (".vtu", ".vtk", ".xdmf", ".xmf")
 # What an archive may hold besides the fields.
-_OTHERS = ("points", "optimality", "training_points", "interpolation")
+_OTHERS = ("points", "optimality", "interpolation")
 # How coordinates are called, by us and by ParaView.
 _AXES = (("x", "Points:0", "Points_0"), ("y", "Points:1", "Points_1"))
 
@@ -53,7 +53,6 @@ class FileFields:
     parameter_basis: Basis | None = None
     points: Array | None = None
     optimality: float | None = None
-    training_points: Any = None
     interpolation: Interpolation | None = None
 
 
@@ -138,7 +137,6 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
         state=_columns(parts.__getitem__, names) if names else None,
         points=arrays.get("points"),
         optimality=number(arrays["optimality"], "optimality") if "optimality" in arrays else None,
-        training_points=arrays.get("training_points"),
         interpolation=_interpolation(arrays["interpolation"]) if "interpolation" in arrays else None,
     )
 

@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .checks import Array, frozen, real_array
-
-
-def stored_points(points: Any) -> Array:
-    """Training points, ``(dimension, points)``, frozen."""
-    array = real_array(points, "training_points")
-    if array.ndim not in (1, 2):
-        raise InputError(f"training_points has shape {array.shape}; expected (dimension, points)")
-    return frozen(np.atleast_2d(array))
+from .checks import frozen
 
 
 def stored_number(optimality: Any) -> float:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 Array = NDArray[np.float64]
-# Of coordinates: differences of larger ones leave the range of floats when squared.
-MOST_COORDINATE = 1e150
 
 
 def real_array(values: Any, name: str) -> Array:
@@ -43,15 +41,6 @@ def real_vector(values: Any, size: int | None, name: str) -> Array:
     if array.ndim != 1 or (size is not None and array.size != size):
         expected = "a vector" if size is None else f"({size},)"
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
-    return array
-
-
-def coordinates(values: Any, name: str) -> Array:
-    """Finite real coordinates between which there are distances."""
-    array = real_array(values, name)
-    largest = float(np.abs(array).max(initial=0.0))
-    if largest > MOST_COORDINATE:
-        raise InputError(f"{name} has a coordinate of size {largest:.3g}; expected at most {MOST_COORDINATE:g}")
     return array
 
 
@@ -94,14 +83,3 @@ def freeze_sparse(matrix: Any) -> Any:
     for part in ("data", "indices", "indptr"):
         setattr(result, part, frozen(getattr(result, part)))
     return result
-
-
-def binary_scale(values: Any) -> float:
-    """A power of two near the largest absolute value, 1 if that is zero: what is divided by it can be squared.
-
-    But for numbers that left the range of floats, results are the same to the last bit.
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 0.0 < largest < np.inf:
-        return 1.0
-    return float(np.ldexp(1.0, max(int(np.frexp(largest)[1]) - 1, -1074)))

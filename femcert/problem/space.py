@@ -15,7 +15,7 @@ from skfem import Basis
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .assembly import stiffness_matrix
-from .checks import Array, binary_scale, freeze_sparse, frozen, number, real_array, real_vector
+from .checks import Array, freeze_sparse, frozen, number, real_array, real_vector
 from .lagrange import check_quadrature, degree, mass_matrix
 
 INNER = ("l2", "euclidean")
@@ -136,9 +136,7 @@ class ParameterSpace:
     def norm(self, field: Any) -> float:
         """``‖q‖_Q`` of a dof vector."""
         q = real_vector(field, self.basis.N, "field")
-        scale = binary_scale(q)
-        q = q / scale
-        return scale * float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
+        return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
     def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
         """The same space intersected with ``‖q‖_norm <= radius``, as a new object.

@@ -206,6 +206,8 @@ def _judged(
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
+        if not np.isfinite(other.radius.value):
+            raise CandidateFailure(f"its radius is {other.radius.value}")
         return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
     except CandidateFailure as failure:
         cause = failure.__cause__
