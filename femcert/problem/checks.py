@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 
 Array = NDArray[np.float64]
+# Of coordinates: differences of larger ones leave the range of floats when squared.
+MOST_COORDINATE = 1e150
 
 
 def real_array(values: Any, name: str) -> Array:
@@ -41,6 +43,15 @@ def real_vector(values: Any, size: int | None, name: str) -> Array:
     if array.ndim != 1 or (size is not None and array.size != size):
         expected = "a vector" if size is None else f"({size},)"
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
+    return array
+
+
+def coordinates(values: Any, name: str) -> Array:
+    """Finite real coordinates between which there are distances."""
+    array = real_array(values, name)
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest > MOST_COORDINATE:
+        raise InputError(f"{name} has a coordinate of size {largest:.3g}; expected at most {MOST_COORDINATE:g}")
     return array
 
 

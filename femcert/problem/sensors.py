@@ -14,7 +14,7 @@ from skfem import Basis, asm
 
 from ..errors import InputError
 from .assembly import mass_form
-from .checks import Array, freeze_sparse, number, real_array
+from .checks import Array, coordinates, freeze_sparse, number, real_array
 from .discs import covered_area, disc_matrix
 from .lagrange import check_state_basis, constant_basis
 from .local_spaces import region_indicators
@@ -178,7 +178,7 @@ class MatrixSensors(Sensors):
 def sensor_points(basis: Basis, points: Any) -> Array:
     """Sensor locations as ``(m, dimension)``, finite, not empty, no two at the same place."""
     dim = basis.mesh.dim()
-    array = real_array(points, "points")
+    array = coordinates(points, "points")
     if array.ndim == 1 and dim == 1:
         array = array[:, None]
     if array.size == 0:

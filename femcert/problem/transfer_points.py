@@ -10,7 +10,7 @@ from scipy.spatial import Delaunay, KDTree, QhullError
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 from ..errors import InputError
-from .checks import Array, real_array
+from .checks import Array, coordinates, real_array
 from .locate import cross
 from .transfer import SAME_PLACE
 
@@ -35,7 +35,7 @@ class PointCloud:
     """
 
     def __init__(self, points: Any, dimension: int) -> None:
-        array = real_array(points, "points")
+        array = coordinates(points, "points")
         array = array[:, None] if array.ndim == 1 and dimension == 1 else array
         if array.ndim != 2 or array.shape[1] != dimension or len(array) <= dimension:
             expected = f"({dimension + 1} or more, {dimension}), a row per point"

@@ -464,6 +464,17 @@ def test_what_never_ends_is_not_opened(ending, device, tmp_path):
     refused(full_problem(unit_basis("triangle P1", 4)), path, "it is a pipe or a device; expected a file")
 
 
+@pytest.mark.parametrize("size", [1e160, 1e300])
+def test_points_too_far_for_distances_are_refused(size, tmp_path):
+    basis = unit_basis("triangle P1", 4)
+    points = size * basis.doflocs.T
+    np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), points=points)
+    refused(full_problem(basis), tmp_path / "net.npz", "points has a coordinate of size")
+    table = np.column_stack([points, np.zeros(basis.N)])
+    np.savetxt(tmp_path / "net.csv", table, delimiter=",", header="x,y,parameter", comments="")
+    refused(full_problem(basis), tmp_path / "net.csv", "points has a coordinate of size")
+
+
 def piece_of(text):
     return text[text.index("<Piece") : text.index("</Piece>") + len("</Piece>")]
 
