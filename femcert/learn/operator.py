@@ -16,7 +16,6 @@ from ..problem.candidate import Candidate
 from ..problem.checks import Array, number, real_array
 from ..problem.checks import count as whole
 from ..problem.data import Data
-from ..problem.files import check_regular
 from ..problem.fingerprint import check_fingerprint, fingerprint
 from ..problem.linear import LinearProblem
 from .backend import array_of, recording, tensor
@@ -200,7 +199,6 @@ def _normalized(values: Array) -> tuple[Array, Array, Array]:
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        check_regular(path)
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):

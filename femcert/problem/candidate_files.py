@@ -21,7 +21,6 @@ from ..errors import InputError
 from .base import Problem
 from .candidate_meshes import MeshFields
 from .checks import Array, number, real_array
-from .files import MOST_BYTES, check_regular
 from .lagrange import degree
 from .mesh import read_raw
 from .transfer_record import Interpolation
@@ -111,7 +110,6 @@ def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
 
 
 def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
-    check_regular(path)
     try:
         # np.load would leave a damaged file open.
         with path.open("rb") as file:
@@ -154,11 +152,7 @@ def _names_once(archive: Any) -> set[str]:
 
 
 def _arrays(archive: Any, wanted: list[str]) -> dict[str, Any]:
-    """Those of the wanted arrays that are there; the others may be of any size, and are not unfolded."""
-    sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.zip.infolist()}
-    total = sum(sizes.get(name, 0) for name in set(wanted))
-    if total > MOST_BYTES:
-        raise InputError(f"its arrays have {total:,} bytes; expected at most {MOST_BYTES:,}")
+    """Those of the wanted arrays that are there."""
     found = {name: archive[name] for name in wanted if name in archive.files}
     for name, values in found.items():
         if not isinstance(values, np.ndarray):
@@ -197,7 +191,6 @@ def _check_widths(file: TextIO, width: int) -> None:
 
 def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -> FileFields:
     """Columns x (and y), the parameter and perhaps the state, under a header."""
-    check_regular(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = [name.strip() for name in next(csv.reader([file.readline()], skipinitialspace=True), [])]

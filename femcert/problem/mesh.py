@@ -29,7 +29,6 @@ from skfem.io.meshio import from_meshio
 from ..errors import InputError
 from .checks import Array, real_array
 from .facets import index_facets
-from .files import check_regular
 from .mesh_files import check_mesh_file, check_that_reading_ends
 
 Indices = NDArray[np.int64]
@@ -151,7 +150,6 @@ def read_raw(path: Any) -> meshio.Mesh:
     if not isinstance(path, (str, Path)):
         raise InputError(f"expected a path, got {type(path).__name__}")
     path = Path(path)
-    check_regular(path)
     if not path.is_file():
         raise InputError("it is a directory; expected a file" if path.is_dir() else "there is no such file")
     suffixes = ["".join(path.suffixes[i:]).lower() for i in range(len(path.suffixes))]
