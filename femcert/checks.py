@@ -76,12 +76,14 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy of `array` that nobody can write to: its memory is an immutable ``bytes`` object."""
-    return np.frombuffer(np.asarray(array).tobytes(), dtype=array.dtype).reshape(array.shape)
+    """A copy of `array` that is read-only."""
+    result = np.array(array, order="C")
+    result.flags.writeable = False
+    return result
 
 
 def freeze_sparse(matrix: Any) -> Any:
-    """`matrix` as CSR, in canonical form, with arrays that nobody can write to."""
+    """`matrix` as CSR, in canonical form, with read-only arrays."""
     result = matrix.tocsr()
     if result.has_canonical_format:
         # Its arrays are copied below.
@@ -92,14 +94,3 @@ def freeze_sparse(matrix: Any) -> Any:
     for part in ("data", "indices", "indptr"):
         setattr(result, part, frozen(getattr(result, part)))
     return result
-
-
-def binary_scale(values: Any) -> float:
-    """A power of two near the largest absolute value, 1 if that is zero: what is divided by it can be squared.
-
-    But for numbers that left the range of floats, results are the same to the last bit.
-    """
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 0.0 < largest < np.inf:
-        return 1.0
-    return float(np.ldexp(1.0, max(int(np.frexp(largest)[1]) - 1, -1074)))

@@ -1,4 +1,4 @@
-"""What may be opened to be read: regular files of a size that can be meant. A pipe or a device may never end."""
+"""What may be opened to be read: a pipe or a device may never end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from pathlib import Path
 
 from .errors import InputError
 
-# Of tables, archives and records; and of files that people write by hand.
-MOST_BYTES, MOST_WRITTEN = 1 << 32, 1 << 26
 
-
-def check_regular(path: str | Path, *, most: int | None = MOST_BYTES) -> None:
-    """Refuse what is no file of at most `most` bytes: a pipe, a device, a socket.
-
-    What is missing, a directory or out of reach is left to the reader, which fails at once and says why.
+def check_regular(path: str | Path, *, most: int | None = None) -> None:
+    """Refuse what is there and neither a file nor a directory, or a file of more than `most` bytes.
 
     Raises
     ------
@@ -25,9 +20,7 @@ def check_regular(path: str | Path, *, most: int | None = MOST_BYTES) -> None:
         found = Path(path).stat()
     except (OSError, ValueError):
         return
-    if stat.S_ISDIR(found.st_mode):
-        return
-    if not stat.S_ISREG(found.st_mode):
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         raise InputError("it is a pipe or a device; expected a file")
     if most is not None and found.st_size > most:
         raise InputError(f"it has {found.st_size:,} bytes; expected at most {most:,}")

@@ -1,7 +1,7 @@
 """Damaged files of every kind that femcert reads, and what reading them may come to.
 
 A reader may refuse a file with a `FemcertError` of one line, or read it. What was read must be whole: the same as from
-the undamaged file wherever the format can tell (archives with checksums, sealed files, files that were cut), and
+the undamaged file wherever the format can tell (archives with checksums, files that were cut), and
 valid in any case. A number that was exchanged for another one in a text is a different file, not a damaged one.
 """
 
@@ -43,7 +43,7 @@ class Kind:
     read
         Reads it to something comparable; raises `WrongResult` if that cannot be.
     exact
-        Whatever is read must be equal to the undamaged: the format has checksums or a seal.
+        Whatever is read must be equal to the undamaged: the format has checksums.
     counted
         A file that was cut is noticed: the format counts its entries or marks its end.
     """
@@ -144,7 +144,7 @@ def read_candidate(path: Path) -> Any:
     if not np.isfinite(found.parameter).all() or not np.isfinite(found.state).all():
         raise WrongResult("a candidate that is not finite")
     problem().residual(found.state, found.parameter)
-    return found.digest, found.optimality
+    return found.state.tobytes(), found.parameter.tobytes(), found.optimality
 
 
 def read_selection(path: Path) -> Any:
@@ -191,8 +191,8 @@ KINDS: dict[str, Kind] = {
     "candidate .npz": Kind(partial(write_candidate, "npz"), read_candidate, exact=True),
     "candidate .csv": Kind(partial(write_candidate, "csv"), read_candidate, counted=False),
     "candidate .vtu": Kind(partial(write_candidate, "vtu"), read_candidate),
-    "selection, operational": Kind(partial(write_selection, "operational"), read_selection, exact=True),
-    "selection, dominance": Kind(partial(write_selection, "dominance"), read_selection, exact=True),
+    "selection, operational": Kind(partial(write_selection, "operational"), read_selection),
+    "selection, dominance": Kind(partial(write_selection, "dominance"), read_selection),
     "sweep, trials.npz": Kind(write_sweep, read_sweep, exact=True),
     "case file": Kind(partial(write_case, "case.toml"), read_case, counted=False),
     "case, data": Kind(partial(write_case, "data.csv"), read_case, counted=False),

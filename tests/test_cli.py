@@ -1,7 +1,6 @@
 """The command line: what it prints, what it writes, and its exit codes."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -192,16 +191,6 @@ def test_signals_end_in_one_line_and_leave_no_draft(number, code, word, tmp_path
     assert entries(out) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_the_draft_of_a_killed_run_is_removed_by_the_next(tmp_path, quick):
-    process = started(tmp_path)
-    process.kill()
-    process.communicate(timeout=60)
-    assert len(list(tmp_path.glob(".draft-*"))) == 1
-    assert main(["validate", "--quiet", "--only", "stochastic", "--out", str(tmp_path)]) == 0
-    assert not list(tmp_path.glob(".draft-*"))
-
-
 def test_termination_is_left_to_whoever_handles_it(monkeypatch, capsys):
     seen = []
     former = signal.signal(signal.SIGTERM, lambda *_: seen.append("mine"))
@@ -244,30 +233,6 @@ def test_matplotlib_is_not_loaded_for_help():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"
 
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion(shell, capsys):
-    pytest.importorskip("shtab")
-    assert run("--print-completion", shell) == 0
-    script = capsys.readouterr().out
-    assert all(word in script for word in ("certify", "refine", "sweep", "validate", "--example", "--verbose"))
-
-
-@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
-def test_completion_in_bash(capsys):
-    pytest.importorskip("shtab")
-    run("--print-completion", "bash")
-    ask = "\nCOMP_WORDS=(femcert ce); COMP_CWORD=1; COMP_LINE='femcert ce'; COMP_POINT=10"
-    ask += "\n$(complete -p femcert | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo found ${COMPREPLY[@]}"
-    script = capsys.readouterr().out + ask
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
-    assert "found certify" in done.stdout
-
-
-def test_completion_without_its_package(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert run("--print-completion", "bash") == 2
-    assert "needs the package shtab" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["validate", "sweep", "refine", "certify"])

@@ -581,20 +581,6 @@ def test_as_a_process(case, tmp_path):
     assert "learned candidate accepted" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["case.toml", "data.csv", "candidate.vtu", "mesh.msh"])
-def test_pipes_are_not_waited_for(case, tmp_path, capsys, name):
-    (case.parent / name).unlink()
-    os.mkfifo(case.parent / name)
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
-    assert re.fullmatch(r"femcert certify: .* it is a pipe or a device; expected a file\n", capsys.readouterr().err)
-    assert not (tmp_path / "out").exists()
-
-
-def test_devices_are_not_read(tmp_path, capsys):
-    assert main(["certify", "/dev/zero", "--out", str(tmp_path / "out")]) == 2
-    assert "it is a pipe or a device" in capsys.readouterr().err
-
-
 def test_a_sensor_at_the_end_of_the_world(case, tmp_path, capsys):
     data = case.parent / "data.csv"
     data.write_text(data.read_text().replace("0.15,", "0.383333e300,", 1))

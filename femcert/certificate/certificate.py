@@ -37,8 +37,6 @@ class Certificate:
         The paper's delta.
     name
         Of the candidate.
-    digest
-        SHA-256 of the candidate as it was frozen before points were drawn, for rules that sample; else None.
     size, norm
         ``‖q‖_Q`` of the candidate's parameter, and the name of this norm, in which the radius is measured as well; None
         in files that were written before there were any.
@@ -51,7 +49,6 @@ class Certificate:
     scope: str
     noise_level: float
     name: str
-    digest: str | None = None
     size: float | None = None
     norm: str | None = None
     _distance: Callable[[Any], float] | None = field(default=None, repr=False, compare=False)
@@ -120,14 +117,13 @@ class Certificate:
             "residuals": {name: bound.to_dict() for name, bound in self.residuals.items()},
             "optimality_reported": self.residuals.reported,
             "stability": self.stability and self.stability.to_dict(),
-            **({} if self.digest is None else {"digest": self.digest}),
             **({} if self.size is None else {"size": self.size, "norm": self.norm}),
         }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
-        constant, digest, size = record["stability"], record.get("digest"), record.get("size")
+        constant, size = record["stability"], record.get("size")
         parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
         return cls(
             radius=Bound(**record["radius"]),
@@ -137,7 +133,6 @@ class Certificate:
             scope=str(record["scope"]),
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
             name=str(record["name"]),
-            digest=None if digest is None else str(digest),
             size=None if size is None else number(size, "size", least=0.0),
             norm=None if size is None else str(record["norm"]),
         )

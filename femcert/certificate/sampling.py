@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
-from scipy.special import pdtrc
 from skfem.mesh import MeshLine1, MeshTri1
 
 from ..checks import Array
-from ..errors import InputError, UncertifiedError
 from ..mesh.elements import degree
 from ..problem.base import Problem
 
@@ -21,10 +18,6 @@ _LEBESGUE = {("line", 2): 1.25, ("tri", 2): 5.0 / 3.0, ("quad", 2): 1.25**2}
 # Share of the points that stays uniform where indicators only guess: no weight exceeds its inverse.
 FLOOR = 0.5
 NEARLY_ZERO = 1e-12
-# How far a point may move when it is stored in single precision, relative to the largest coordinate.
-SINGLE = float(np.finfo(np.float32).eps)
-# Near misses that independent points have with this probability are no sign that they were seen before.
-CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -98,29 +91,6 @@ def uniform_points(mesh: Any, number_of_points: int, rng: np.random.Generator) -
     """Independent points, uniform on the mesh, and the cells they lie in."""
     points, cells, _ = Plan.uniform(mesh, np.zeros((mesh.nelements, 1))).draw(mesh, number_of_points, rng)
     return points, cells
-
-
-def check_unseen(mesh: Any, seen: Array, points: Array, name: str) -> None:
-    """Refuse points that the training used: a residual that was fitted there says nothing about other points.
-
-    A point is recognized after it was rounded to single precision, too. On a line, where a hundred thousand points lie
-    that close to each other by chance, it takes more such points than chance explains; equal ones are always refused.
-    """
-    if len(seen) != len(points):
-        raise InputError(f"training_points has shape {seen.shape}; expected ({len(points)}, points)")
-    if not seen.size:
-        return
-    # Floats far from zero are coarser; the exact distance zero is found as such.
-    tolerance = SINGLE * float(np.abs(mesh.p).max())
-    distance, _ = KDTree(seen.T).query(points.T, p=np.inf, distance_upper_bound=2.0 * tolerance)
-    near = int(np.sum(distance <= tolerance))
-    area = _simplices(mesh)[1].sum() / mesh.dim()
-    share = (2.0 * tolerance) ** mesh.dim() / area
-    by_chance = pdtrc(near - 1, points.shape[1] * seen.shape[1] * share) if near else 1.0
-    if near and (np.any(distance == 0.0) or by_chance < CHANCE):
-        raise UncertifiedError(
-            f"{near} of {points.shape[1]} random points are training points of {name!r}; use another seed"
-        )
 
 
 def points_in(mesh: Any, cells: NDArray[np.int64], rng: np.random.Generator) -> Array:

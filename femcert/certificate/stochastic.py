@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..checks import Array, binary_scale, count
+from ..checks import Array, count
 from ..errors import CandidateError, InputError
 from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.candidate_functions import REPEATED, check_frozen
+from ..problem.candidate_functions import check_frozen
 from ..problem.data import Data
 from ..residual import Residuals
 from ..residual.strong import strong_field
@@ -24,7 +24,7 @@ from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
 from .derivatives import check_derivatives
 from .pointwise import PointwiseResidual, pointwise_residual
 from .rules import WeightedRule
-from .sampling import Plan, check_unseen, element_envelopes, envelope, uniform_points
+from .sampling import Plan, element_envelopes, envelope, uniform_points
 
 __all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
@@ -57,9 +57,9 @@ class StochasticRadius(WeightedRule):
     zeta
         Probability that the bound fails, for each candidate. Two of them hold with probability ``1 - 2 zeta``.
     seed
-        Of the draw, together with the digest of the candidate: nobody can fit dof values to the points beforehand.
-        Functions could be written so that they are good at the points of a known seed; None takes a fresh one from the
-        operating system when the rule is applied, which the record of a selection shows.
+        Of the draw, together with the values of the candidate: each candidate has points of its own. The claim is for
+        points that are independent of the candidate, so the seed must not have been used to make it. None takes a fresh
+        one from the operating system when the rule is applied, which the record of a selection shows.
     bound
         ``"hoeffding"``, the paper's; ``"bernstein"``, which profits from samples that vary little; ``"betting"``, the
         tightest of the three at any number of points that makes sense.
@@ -102,44 +102,28 @@ class StochasticRadius(WeightedRule):
         return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))
 
     def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
-        """As for any weighted rule; the functions and training points stay with the candidate."""
+        """As for any weighted rule; the functions stay with the candidate."""
         inside, outside = super().split(problem, candidate)
         if inside is not candidate:
-            inside = Candidate(
-                inside.state,
-                inside.parameter,
-                inside.optimality,
-                inside.name,
-                functions=candidate.functions,
-                training_points=candidate.training_points,
-            )
+            parts = inside.state, inside.parameter, inside.optimality, inside.name
+            inside = Candidate(*parts, functions=candidate.functions)
         return inside, outside
 
     def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
-        """The certificate, with the digest of the candidate before the points were drawn.
+        """The certificate of a candidate, from points that are drawn here.
 
         Raises
         ------
         CandidateError
-            The candidate changed while it was sampled, or its functions are not those it was made of, or offer
-            derivatives that are not theirs, or answer by the batch that a point is in; a sample is above its envelope.
-        UncertifiedError
-            Its training saw one of the points.
+            Its functions are no longer those it was made of (a network that was trained on), offer derivatives that are
+            not theirs, or answer by the batch that a point is in; a sample is above its envelope.
         """
         if self.seed is None:
             return self.resolved(problem, data).certify(problem, data, candidate)
         check_frozen(problem, check_candidate(problem, candidate))
-        frozen = candidate.digest
-        digest, before = _fingerprint(problem, candidate)
         certificate = super().certify(problem, data, candidate)
-        if candidate.digest != frozen:
-            raise CandidateError(f"the values of {candidate.name!r} changed while it was sampled")
-        check_frozen(problem, candidate)
-        after = _fingerprint(problem, candidate)[1]
-        if not np.abs(after - before).max(initial=0.0) <= REPEATED * np.abs(before).max(initial=0.0):
-            raise CandidateError(f"the residual of {candidate.name!r} changed while it was sampled")
-        check_derivatives(problem, candidate, np.random.default_rng([self.seed, int(digest, 16), 1]))
-        return replace(certificate, digest=digest)
+        check_derivatives(problem, candidate, np.random.default_rng([*self._entropy(problem, candidate), 1]))
+        return certificate
 
     def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
         """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
@@ -148,20 +132,16 @@ class StochasticRadius(WeightedRule):
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
-        # In units in which the squares are not lost.
-        scale = binary_scale(bounds)
-        plan = self._plan(problem, candidate, bounds / scale, exact)
-        rng = np.random.default_rng([self.seed, int(_fingerprint(problem, candidate)[0], 16)])
+        plan = self._plan(problem, candidate, bounds, exact)
+        rng = np.random.default_rng(self._entropy(problem, candidate))
         points, cells, columns = plan.draw(mesh, self.points, rng)
-        if candidate.training_points is not None:
-            check_unseen(mesh, candidate.training_points, points, candidate.name)
         if exact is None:
             sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
         else:
             sampled = exact(points, cells)
             exact.check_repeated(points, cells, sampled, np.random.default_rng(self.seed), candidate.name)
         with np.errstate(over="ignore"):
-            squares = plan.weight[cells, columns] * (sampled / scale) ** 2
+            squares = plan.weight[cells, columns] * sampled**2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
@@ -171,7 +151,17 @@ class StochasticRadius(WeightedRule):
         how = "" if self.sampling == "uniform" else " by importance"
         where = f"at {self.points} random points{how}"
         source = f"RMS{what} {where}, {self.bound}"
-        return Bound(scale * float(np.sqrt(top)), "upper", source, 1.0 - self.zeta)
+        return Bound(float(np.sqrt(top)), "upper", source, 1.0 - self.zeta)
+
+    def _entropy(self, problem: Problem, candidate: Candidate) -> list[int]:
+        """What the draw starts from: the seed, and the candidate's values with the residual of its functions."""
+        assert self.seed is not None
+        found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
+        if exact is not None:
+            mesh = problem.basis.mesh
+            values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
+            found = hashlib.sha256(found.encode() + values.astype("<f8").tobytes()).hexdigest()
+        return [self.seed, int(found, 16)]
 
     def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
         mesh = problem.basis.mesh
@@ -180,7 +170,7 @@ class StochasticRadius(WeightedRule):
         indicators = None
         if exact is not None and exact.even_envelope:
             field = _field(problem, candidate)[:, 0]
-            squares = np.asarray(problem.basis.interpolate(field / binary_scale(field))) ** 2 * problem.basis.dx
+            squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
             indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
         return Plan.importance(mesh, bounds, indicators)
 
@@ -201,11 +191,11 @@ def _field(problem: Problem, candidate: Candidate) -> Array:
     return values
 
 
-def _fingerprint(problem: Problem, candidate: Candidate) -> tuple[str, Array]:
-    """The candidate's digest, with the residual of its functions at the midpoints of the elements; and these values."""
-    exact = pointwise_residual(problem, candidate)
-    if exact is None:
-        return candidate.digest, np.zeros(0)
-    mesh = problem.basis.mesh
-    values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
-    return hashlib.sha256(candidate.digest.encode() + values.astype("<f8").tobytes()).hexdigest(), values
+def _values_hash(candidate: Candidate) -> str:
+    """SHA-256 of the dof values of state and parameter, in double precision where they are real."""
+    total = hashlib.sha256()
+    for values in (candidate.state, candidate.parameter):
+        array = np.zeros(0) if values is None else np.asarray(values)
+        array = array if np.iscomplexobj(array) else array.astype("<f8")
+        total.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from ..errors import FemcertError, InputError
 from . import certify, refine, sweep, validate
-from .completion import PrintCompletion
 from .shared import BAD_INPUT, FAILED_CHECK, SUCCESS, UNDECIDED, NotDecidedError, stages_said
 from .streams import accept_all_letters, complain, flushed, say
 
@@ -92,9 +91,6 @@ def build_parser() -> argparse.ArgumentParser:
         prog="femcert", description="Certified finite-element inverse problems: reconstruct, certify, select."
     )
     parser.add_argument("--version", action=_Version, help="show the version and leave")
-    parser.add_argument(
-        "--print-completion", action=PrintCompletion, help="print a script with completions for bash or zsh"
-    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for module in (certify, refine, sweep, validate):
         module.add(commands)

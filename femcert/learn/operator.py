@@ -13,7 +13,6 @@ import numpy as np
 from ..checks import Array, number, real_array
 from ..checks import count as whole
 from ..errors import InputError
-from ..files import check_regular
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -200,7 +199,6 @@ def _normalized(values: Array) -> tuple[Array, Array, Array]:
 
 def _read(path: Path) -> dict[str, Array]:
     try:
-        check_regular(path)
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):

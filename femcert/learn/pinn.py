@@ -126,7 +126,6 @@ class PINN:
             parameter=parameter,
             optimality=data.norm(data.values) * record.gradient_norm,
             name=self.name,
-            training_points=setup.seen,
         )
 
 

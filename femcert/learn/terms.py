@@ -49,14 +49,11 @@ class Setup:
         The functions; `parameter` is None where it is the state at time zero.
     terms
         Dimensionless, by name: ``data``, ``physics``, ``boundary``, ``initial``.
-    seen
-        Points that the training sees, ``(dimension, points)``.
     """
 
     state: StateModel
     parameter: ParameterModel | None
     terms: dict[str, Term]
-    seen: Array
     times: Array | None
 
     @property
@@ -110,7 +107,7 @@ def build(problem: Problem, data: Data, shape: Shape, rng: np.random.Generator) 
     ]
     if parts:
         terms["boundary"] = lambda: sum(part() for part in parts)
-    return Setup(state, parameter, terms, x, times)
+    return Setup(state, parameter, terms, times)
 
 
 def _sizes(problem: Problem, data: Data, equation: Equation, inside: Place) -> Sizes:

@@ -11,7 +11,6 @@ from scipy.sparse import csc_matrix, csr_matrix, diags, identity
 from ..errors import SolveError
 from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
 from .factor import pivoted_factors
-from .memory import give_back
 
 Array = NDArray[np.float64]
 
@@ -107,7 +106,6 @@ def _separated(
     vectors /= np.sqrt(values)
     rest = 1.0 / (shift - error)
     rest += _missed(stiffness, mass, vectors[:, :found], rest, factor)
-    give_back()
     return 1.0 / values, vectors, rest
 
 

@@ -28,7 +28,6 @@ from skfem.io.meshio import from_meshio
 
 from ..checks import Array, real_array
 from ..errors import InputError
-from ..files import check_regular
 from .facets import index_facets
 from .mesh_files import check_mesh_file, check_that_reading_ends
 
@@ -151,7 +150,6 @@ def read_raw(path: Any) -> meshio.Mesh:
     if not isinstance(path, (str, Path)):
         raise InputError(f"expected a path, got {type(path).__name__}")
     path = Path(path)
-    check_regular(path)
     if not path.is_file():
         raise InputError("it is a directory; expected a file" if path.is_dir() else "there is no such file")
     suffixes = ["".join(path.suffixes[i:]).lower() for i in range(len(path.suffixes))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from skfem import Basis
 
 from ..checks import Array, count, freeze_sparse, number, real_vector
@@ -148,17 +146,6 @@ class Problem(ABC):
         level = float(np.linalg.norm(error)) if oracle else deviation * gaussian_radius(m, confidence)
         return Data(exact + error, level)
 
-    def isolated(self) -> Problem:
-        """A copy to hand to a solver that is not trusted: what it assigns there does not reach this object.
-
-        The matrices and vectors of the problem are shared and cannot be written to. The basis and its mesh are the
-        user's own objects, shared as they are; `no_harm` puts back what was written to them.
-        """
-        result = _unshared(self)
-        for name in ("sensors", "parameters", "boundary"):
-            setattr(result, name, _unshared(getattr(self, name)))
-        return result
-
     @property
     def rounding(self) -> float:
         """What the solves behind a prediction may lose to rounding, relative to its size."""
@@ -215,12 +202,3 @@ class Problem(ABC):
         """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
         defect = self.check_state(state) - self.boundary.values
         return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
-
-
-def _unshared(thing: Any) -> Any:
-    """A shallow copy of an object and of its sparse matrices, which then share only their arrays."""
-    twin = copy.copy(thing)
-    for name, value in list(vars(twin).items()):
-        if issparse(value):
-            object.__setattr__(twin, name, copy.copy(value))
-    return twin

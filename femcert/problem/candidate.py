@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from skfem import Basis
 
 from ..checks import Array, number
@@ -17,7 +15,7 @@ from ..mesh.transfer import Interpolation, PointCloud, on_dofs
 from .base import Problem
 from .candidate_files import read_fields, write_archive
 from .candidate_functions import Functions, callable_of, checked_envelope, sampled_state
-from .candidate_values import stored, stored_number, stored_points
+from .candidate_values import stored, stored_number
 
 
 class Candidate:
@@ -37,8 +35,6 @@ class Candidate:
         The mesh it was made on, if known: a candidate of another mesh is then refused even if the sizes agree.
     functions
         The functions it was made of, if any.
-    training_points
-        Points ``(dimension, points)`` that its training saw, if any: a rule that samples refuses to meet them again.
     interpolation
         How far it is from the values that it was interpolated from, if it was.
     """
@@ -52,7 +48,6 @@ class Candidate:
         *,
         mesh: Any = None,
         functions: Functions | None = None,
-        training_points: Any = None,
         interpolation: Interpolation | None = None,
     ) -> None:
         self._state = None if state is None else stored(state, "state")
@@ -61,7 +56,6 @@ class Candidate:
         self.name = str(name)
         self._mesh = mesh
         self._functions = functions
-        self._training_points = None if training_points is None else stored_points(training_points)
         self._interpolation = interpolation
 
     @property
@@ -85,24 +79,9 @@ class Candidate:
         return self._functions
 
     @property
-    def training_points(self) -> Array | None:
-        """Points that its training saw, ``(dimension, points)``, or None."""
-        return self._training_points
-
-    @property
     def interpolation(self) -> Interpolation | None:
         """How far it is from the values that it was interpolated from; None if nothing was interpolated."""
         return self._interpolation
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the dof values of state and parameter, in double precision where they are real."""
-        total = hashlib.sha256()
-        for values in (self.state, self.parameter):
-            array = np.zeros(0) if values is None else np.asarray(values)
-            array = array if np.iscomplexobj(array) else array.astype("<f8")
-            total.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
-        return total.hexdigest()
 
     def __repr__(self) -> str:
         size = "no state" if self._state is None else f"state {self._state.shape}"
@@ -128,7 +107,6 @@ class Candidate:
         name: str = "learned",
         residual: Any = None,
         envelope: Any = None,
-        training_points: Any = None,
     ) -> Candidate:
         """Nodal interpolants of functions of ``x`` (scikit-fem coordinates ``(dimension, points)``).
 
@@ -149,8 +127,6 @@ class Candidate:
             A sure upper bound, on the domain or for each element, of the absolute residual of the function u with the
             interpolant q_h: one of u and q, plus one of ``|q - q_h|`` (on P1 elements of diameter h at most
             ``h²/2 max |D²q|``).
-        training_points
-            Points that the training saw, ``(dimension, points)``.
 
         Examples
         --------
@@ -163,7 +139,7 @@ class Candidate:
         u = _state_of(problem, q) if state is None else sampled_state(problem, state)
         functions = Functions(state, parameter, residual, checked_envelope(problem, envelope))
         mesh = problem.basis.mesh
-        return cls(u, q, optimality, name, mesh=mesh, functions=functions, training_points=training_points)
+        return cls(u, q, optimality, name, mesh=mesh, functions=functions)
 
     @classmethod
     def from_basis(
@@ -177,7 +153,6 @@ class Candidate:
         tolerance: float | None = None,
         optimality: float | None = None,
         name: str = "learned",
-        training_points: Any = None,
     ) -> Candidate:
         """Dof values on another basis, of another mesh perhaps, interpolated at the problem's dofs.
 
@@ -199,7 +174,7 @@ class Candidate:
         """
         homes = (basis, basis if parameter_basis is None else parameter_basis)
         fields = on_dofs(_bases(problem), homes, parameter, state, tolerance=tolerance)
-        return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
+        return cls._of_fields(problem, *fields, optimality=optimality, name=name)
 
     @classmethod
     def from_points(
@@ -212,7 +187,6 @@ class Candidate:
         tolerance: float | None = None,
         optimality: float | None = None,
         name: str = "learned",
-        training_points: Any = None,
     ) -> Candidate:
         """Values at scattered points ``(points, dimension)``, interpolated linearly at the problem's dofs.
 
@@ -234,7 +208,7 @@ class Candidate:
         u = None if state is None else cloud.nodal(state, "state")
         reach = cloud.spacing if tolerance is None else tolerance
         fields = on_dofs(bases, (cloud.basis, cloud.basis), q, u, tolerance=reach, words=cloud.words)
-        return cls._of_fields(problem, *fields, optimality=optimality, name=name, training_points=training_points)
+        return cls._of_fields(problem, *fields, optimality=optimality, name=name)
 
     @classmethod
     def from_file(
@@ -251,7 +225,7 @@ class Candidate:
 
         ``.npz``
             Arrays on the problem's dofs, as `save` writes them; or, with an array ``points``, values at scattered
-            points. Also ``optimality`` and ``training_points``. No pickled object is ever loaded.
+            points. Also ``optimality``. No pickled object is ever loaded.
         ``.csv``
             A header, then a row per point: ``x``, ``y`` (or ParaView's ``Points:0``, ``Points:1``) and the fields.
         ``.vtu``, ``.vtk``, ``.xdmf`` (with the package h5py)
@@ -278,7 +252,7 @@ class Candidate:
         _of_problem(problem)
         with about(path, "candidate"):
             found = read_fields(Path(path), problem, parameter=parameter, state=state)
-            more: dict[str, Any] = {"optimality": found.optimality, "training_points": found.training_points}
+            more: dict[str, Any] = {"optimality": found.optimality}
             more["name"] = Path(path).stem if name is None else name
             fields = {"parameter": found.parameter, "state": found.state}
             if found.points is not None:
@@ -304,7 +278,6 @@ class Candidate:
             parameter=self._parameter,
             state=self._state,
             optimality=self._optimality,
-            training_points=self._training_points,
             interpolation=self._interpolation,
         )
 
@@ -318,7 +291,6 @@ def plain_copy(candidate: Candidate) -> Candidate:
         str(candidate.name),
         mesh=candidate._mesh,
         functions=candidate.functions,
-        training_points=candidate.training_points,
         interpolation=candidate.interpolation,
     )
 

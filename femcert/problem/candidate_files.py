@@ -19,7 +19,6 @@ from skfem import Basis
 
 from ..checks import Array, number, real_array
 from ..errors import InputError
-from ..files import MOST_BYTES, check_regular
 from ..mesh.elements import degree
 from ..mesh.read import read_raw
 from ..mesh.transfer import Interpolation
@@ -31,7 +30,7 @@ _READ_ERRORS = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError
 # Formats whose fields come in the order of the nodes. In Gmsh's they come with node numbers, which meshio overlooks.
 _WITH_MESH = (".vtu", ".vtk", ".xdmf", ".xmf")
 # What an archive may hold besides the fields.
-_OTHERS = ("points", "optimality", "training_points", "interpolation")
+_OTHERS = ("points", "optimality", "interpolation")
 # How coordinates are called, by us and by ParaView.
 _AXES = (("x", "Points:0", "Points_0"), ("y", "Points:1", "Points_1"))
 
@@ -53,7 +52,6 @@ class FileFields:
     parameter_basis: Basis | None = None
     points: Array | None = None
     optimality: float | None = None
-    training_points: Any = None
     interpolation: Interpolation | None = None
 
 
@@ -112,7 +110,6 @@ def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
 
 
 def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
-    check_regular(path)
     try:
         # np.load would leave a damaged file open.
         with path.open("rb") as file:
@@ -138,7 +135,6 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
         state=_columns(parts.__getitem__, names) if names else None,
         points=arrays.get("points"),
         optimality=number(arrays["optimality"], "optimality") if "optimality" in arrays else None,
-        training_points=arrays.get("training_points"),
         interpolation=_interpolation(arrays["interpolation"]) if "interpolation" in arrays else None,
     )
 
@@ -156,11 +152,7 @@ def _names_once(archive: Any) -> set[str]:
 
 
 def _arrays(archive: Any, wanted: list[str]) -> dict[str, Any]:
-    """Those of the wanted arrays that are there; the others may be of any size, and are not unfolded."""
-    sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.zip.infolist()}
-    total = sum(sizes.get(name, 0) for name in set(wanted))
-    if total > MOST_BYTES:
-        raise InputError(f"its arrays have {total:,} bytes; expected at most {MOST_BYTES:,}")
+    """Those of the wanted arrays that are there."""
     found = {name: archive[name] for name in wanted if name in archive.files}
     for name, values in found.items():
         if not isinstance(values, np.ndarray):
@@ -199,7 +191,6 @@ def _check_widths(file: TextIO, width: int) -> None:
 
 def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -> FileFields:
     """Columns x (and y), the parameter and perhaps the state, under a header."""
-    check_regular(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = [name.strip() for name in next(csv.reader([file.readline()], skipinitialspace=True), [])]

@@ -7,16 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array, frozen, real_array
+from ..checks import frozen
 from ..errors import InputError
-
-
-def stored_points(points: Any) -> Array:
-    """Training points, ``(dimension, points)``, frozen."""
-    array = real_array(points, "training_points")
-    if array.ndim not in (1, 2):
-        raise InputError(f"training_points has shape {array.shape}; expected (dimension, points)")
-    return frozen(np.atleast_2d(array))
 
 
 def stored_number(optimality: Any) -> float:

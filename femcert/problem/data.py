@@ -9,14 +9,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import chdtri
 
-from ..checks import (
-    Array,
-    binary_scale,
-    frozen,
-    number,
-    real_array,
-    real_vector,
-)
+from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
 
 
@@ -121,9 +114,7 @@ class Data:
 
     def norm(self, values: Array) -> float:
         """``‖values‖_Y``."""
-        white = self.whiten(values)
-        scale = binary_scale(white)
-        return scale * float(np.linalg.norm(white / scale))
+        return float(np.linalg.norm(self.whiten(values)))
 
     def __repr__(self) -> str:
         return f"Data({self._values.size} values, noise_level={self._noise_level:.4g})"

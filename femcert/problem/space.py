@@ -14,7 +14,6 @@ from skfem import Basis
 
 from ..checks import (
     Array,
-    binary_scale,
     freeze_sparse,
     frozen,
     number,
@@ -144,9 +143,7 @@ class ParameterSpace:
     def norm(self, field: Any) -> float:
         """``‖q‖_Q`` of a dof vector."""
         q = real_vector(field, self.basis.N, "field")
-        scale = binary_scale(q)
-        q = q / scale
-        return scale * float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
+        return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
     def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
         """The same space intersected with ``‖q‖_norm <= radius``, as a new object.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -33,8 +31,6 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 def draft_directory(target: Path) -> Iterator[Path]:
     """A new empty directory inside `target`, removed at the end: a place to build what `publish` moves.
 
-    A process that was killed could not remove its own; that is done here, for processes of this machine.
-
     Raises
     ------
     InputError
@@ -43,8 +39,7 @@ def draft_directory(target: Path) -> Iterator[Path]:
     there = target.exists()
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(target)
-        draft = Path(tempfile.mkdtemp(prefix=f"{_draft_prefix()}{os.getpid()}-", dir=target))
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=target))
     except OSError as error:
         raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
     try:
@@ -99,11 +94,10 @@ def check_apart(target: Path, names: Iterable[str], inputs: Iterable[Path]) -> N
 
 
 def publish(draft: Path, target: Path, *, owned: Iterable[str], last: str) -> None:
-    """Rename all files of `draft` into `target`, the file `last` at the end.
+    """Rename all files of `draft` into `target`, each of them whole, the file `last` at the end.
 
-    Of the files in `target` only those named in `owned` are ours: what an earlier run left of them is moved away first,
-    and `last` before all others, so that old and new results never stand side by side. Everything else is left alone.
-    If anything goes wrong, all moves are undone.
+    Of the files in `target` only those named in `owned` are ours: what an earlier run left of them goes first, `last`
+    before all others, so that it never stands beside results of another run. Everything else is left alone.
 
     Raises
     ------
@@ -114,52 +108,10 @@ def publish(draft: Path, target: Path, *, owned: Iterable[str], last: str) -> No
     former = sorted({*made, *owned}, key=lambda name: (name != last, name))
     check_free(target, former)
     try:
-        with ExitStack() as undo:
-            # Inside the draft: whatever happens, it goes when the draft goes.
-            for name in former:
-                if os.path.lexists(target / name):
-                    _move(target / name, draft / ".former" / name, undo)
-            for name in sorted(made, key=lambda name: name == last):
-                _move(draft / name, target / name, undo)
-            undo.pop_all()
+        for name in former:
+            (target / name).unlink(missing_ok=True)
+        for name in sorted(made, key=lambda name: name == last):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).replace(target / name)
     except OSError as error:
         raise InputError(f"cannot write to {target}: {error.strerror or error}") from None
-
-
-def _move(source: Path, goal: Path, undo: ExitStack) -> None:
-    goal.parent.mkdir(parents=True, exist_ok=True)
-    # Noted first: to undo a move that did not happen does nothing, and an interrupt may come in between.
-    undo.callback(_move_back, goal, source)
-    source.replace(goal)
-
-
-def _move_back(goal: Path, source: Path) -> None:
-    with suppress(OSError):
-        goal.replace(source)
-
-
-def _draft_prefix() -> str:
-    host = re.sub(r"[^A-Za-z0-9.]", "_", platform.node())
-    return f".draft-{host}-"
-
-
-def _remove_abandoned(target: Path) -> None:
-    prefix = _draft_prefix()
-    for path in target.glob(".draft-*"):
-        found = re.fullmatch(rf"{re.escape(prefix)}(\d+)-\w+", path.name)
-        if found and path.is_dir() and not path.is_symlink() and not _lives(int(found[1])):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _lives(process: int) -> bool:
-    """Whether a process of this machine runs; True where that cannot be asked."""
-    if os.name == "nt":
-        # There signal 0 is no question but Ctrl-C.
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        return True
-    return True

@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..selection.visible import visible
-
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -35,8 +33,8 @@ def _environment() -> Any:
 
 
 def render(template: str, **content: Any) -> str:
-    """A page from a template; everything that is put in is escaped, and cannot turn the direction of the text."""
-    return visible(str(_environment().get_template(template).render(**content)))
+    """A page from a template; everything that is put in is escaped."""
+    return str(_environment().get_template(template).render(**content))
 
 
 def digits(value: float | None, count: int) -> str:

@@ -181,10 +181,6 @@ def _candidate_rows(selection: Selection, shown: Shown | None) -> list[tuple[str
         candidate = candidates.get(role)
         if certificate is not None:
             rows.append((f"name of the {role} candidate", certificate.name))
-        if candidate is not None:
-            rows.append((f"SHA-256 of the {role} fields", candidate.digest))
-        if certificate is not None and certificate.digest not in (None, candidate and candidate.digest):
-            rows.append((f"SHA-256 of the {role} candidate as sampled", str(certificate.digest)))
         if candidate is not None and candidate.interpolation is not None:
             rows.append((f"origin of the {role} candidate", str(candidate.interpolation)))
     return rows

@@ -56,4 +56,5 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    # Names may come from files whose names are not UTF-8.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks import Array, binary_scale
+from ..checks import Array
 from ..linalg import solve_mass
 from ..problem.base import Problem
 
@@ -26,9 +26,6 @@ def strong_rms(problem: Problem, state: Array, parameter: Array) -> float:
     of the free dofs, smaller than ``|Omega|`` on a coarse mesh, so this may be larger than the mean over all of Omega.
     """
     r = problem.residual(state, parameter)[problem.free].reshape(len(problem.free), -1)
-    # Squares of tiny numbers are not lost.
-    scale = binary_scale(r)
-    r = r / scale
     field = solve_mass(problem.residual_mass, r)
     measure = float(problem.residual_mass.sum())
-    return scale * float(np.sqrt(max(np.einsum("ij,ij->", r, field), 0.0) / (measure * r.shape[1])))
+    return float(np.sqrt(max(np.einsum("ij,ij->", r, field), 0.0) / (measure * r.shape[1])))

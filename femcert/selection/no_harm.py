@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,8 +18,8 @@ from ..problem.data import Data
 from ..timing import stage
 from .case import Case
 from .confidence import Confidence
-from .geometry import unchanged_geometry
-from .guard import CandidateFailure, attempt, guarded
+from .guard import CandidateFailure, attempt, usable
+from .isolated import in_child
 from .reason import misfit_words, radii_reason
 from .selection import Selection, package_versions
 from .state_solver import StateSolver
@@ -43,6 +42,7 @@ def no_harm(
     rule: Rule,
     tolerance: float = 0.0,
     time_limit: float | None = None,
+    isolated: bool = False,
 ) -> Selection:
     """Take the learned reconstruction only if ``R_learned <= R_baseline + tolerance``; else the baseline.
 
@@ -52,6 +52,8 @@ def no_harm(
 
     Parameters
     ----------
+    problem, data
+        What is to be reconstructed, and from which measurements.
     baseline, learned
         Candidates, or callables ``(problem, data) -> Candidate``.
     rule
@@ -60,19 +62,22 @@ def no_harm(
         The paper's eps_safe >= 0.
     time_limit
         Seconds that a learned callable may take.
+    isolated
+        Whether a learned callable runs in a child process (a fork): what it writes to memory stays there, and a crash,
+        an exit or a missed time limit ends only the child. Its result must be one that can be pickled.
 
     Returns
     -------
     Selection
         The decision with its evidence. Whatever goes wrong with the learned candidate itself (an exception, a missed
-        time limit, NaN, complex values, a wrong shape, changed data) is a rejection. Where the rule cannot be applied,
-        the baseline cannot be certified or a package is missing, nothing is decided: `Selection.status` is
-        ``"undecided"``. Both lead to the baseline, and `Selection.reason` says what happened.
+        time limit, NaN, complex values, a wrong shape) is a rejection. Where the rule cannot be applied, the baseline
+        cannot be certified or a package is missing, nothing is decided: `Selection.status` is ``"undecided"``. Both
+        lead to the baseline, and `Selection.reason` says what happened.
 
     Raises
     ------
     InputError
-        The problem, data, rule or tolerance is not one.
+        The problem, data, rule or tolerance is not one; or `isolated` on a system that cannot fork.
     FemcertError
         The baseline failed (a `SolveError`, or what its solver raised): without it there is nothing safe to return.
 
@@ -115,7 +120,7 @@ def no_harm(
     record |= _solved(problem)
     chance = rule.failure_probability
     try:
-        candidate, other, comparison = _judged(case, learned, rule, base, limit)
+        candidate, other, comparison = _judged(case, learned, rule, limit, isolated=isolated)
     except CandidateFailure as failure:
         confidence = None if chance is None else Confidence(chance, None)
         reason = f"the learned candidate was not usable: {failure}{_chance(confidence, accepted=False)}"
@@ -157,8 +162,6 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
 @stage("rule")
 def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, Exception | None]:
     """The rule with everything computed that is the same for both candidates, or why it cannot be."""
-    # A copy, so that not even code that forces a frozen object can change the rule between the two candidates.
-    rule = copy.copy(rule)
     try:
         check_units(data)
         return rule.resolved(problem, data), None
@@ -187,22 +190,24 @@ def _kept(case: Case, status: str, reason: str, **rest: Any) -> Selection:
 
 
 def _judged(
-    case: Case, learned: Any, rule: Rule, base: Certificate, time_limit: float | None
+    case: Case, learned: Any, rule: Rule, time_limit: float | None, *, isolated: bool
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
     try:
-        with stage("learned candidate"), unchanged_geometry(problem):
-            candidate = guarded(learned, problem, data, time_limit=time_limit)
+        with stage("learned candidate"):
+            run = in_child if isolated and not isinstance(learned, Candidate) else attempt
+            # A copy once more: arrays that were pickled can be written to.
+            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit))
     except CandidateFailure as failure:
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
         raise
-    if type(learned) is not Candidate:
-        _check_untouched(problem, data, safe, rule, base)
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
         other = attempt(lambda: certify(problem, data, candidate, rule), None)
+        if not np.isfinite(other.radius.value):
+            raise CandidateFailure(f"its radius is {other.radius.value}")
         return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
     except CandidateFailure as failure:
         cause = failure.__cause__
@@ -248,18 +253,6 @@ def _decision(
 
 def _chance(confidence: Confidence | None, *, accepted: bool) -> str:
     return "" if confidence is None else f"; {confidence.words(accepted=accepted)}"
-
-
-def _check_untouched(problem: Problem, data: Data, safe: Candidate, rule: Rule, base: Certificate) -> None:
-    """Certify the baseline again: code that ran in between may have written to what its copy of the problem shares."""
-    try:
-        again = attempt(lambda: certify(problem, data, safe, rule), None).radius
-    except CandidateFailure as failure:
-        raise CandidateFailure(f"it changed the problem: certifying the baseline again, {failure}") from None
-    same = abs(again.value - base.radius.value) <= 1e-6 * base.radius.value and again.side == base.radius.side
-    if not same:
-        came = f"the baseline's radius was {base.radius.value:.6g} before and is {again.value:.6g} now"
-        raise CandidateFailure(f"it changed the problem: {came}")
 
 
 @stage("baseline")

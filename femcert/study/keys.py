@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import InputError
-from ..files import MOST_WRITTEN, check_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,7 +20,6 @@ Made = TypeVar("Made")
 
 def parsed_file(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
-    check_regular(path, most=MOST_WRITTEN)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.stats import chi2
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.selection.seal import sealed_text, without_seal
 
 
 def source(k=4, m=9, ball=None):
@@ -217,12 +214,7 @@ def test_saved_and_loaded(tmp_path):
     assert np.array_equal(loaded.comparison.truth, found.comparison.truth)
     assert str(loaded) == str(found)
     assert "margin" in str(found)
-    record = json.loads((tmp_path / "s.json").read_text())
-    assert record["rule"]["name"] == "Dominance"
-    record["comparison"]["margin"] = -1.0 if not found.accepted else 1.0
-    (tmp_path / "s.json").write_text(sealed_text(record))
-    with pytest.raises(fc.InputError, match="contradicts"):
-        fc.Selection.load(tmp_path / "s.json")
+    assert loaded.rule["name"] == "Dominance"
 
 
 def test_a_candidate_outside_of_the_class_is_charged_for_it():
@@ -288,28 +280,6 @@ def test_the_state_that_is_handed_out_is_that_of_the_parameter():
         assert found.state == pytest.approx(problem.solve(truth))
     judged = select(problem, data, baseline, nonsense, fc.ResidualRadius())
     assert not judged.accepted
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda r: r["comparison"].update(probability=0.95),
-        lambda r: r["comparison"].update(truth=[0.0]),
-        lambda r: r["rule"].update(name="ExactRadius"),
-        lambda r: r.pop("comparison"),
-    ],
-)
-def test_tampered_records_are_refused(tmp_path, change):
-    problem = source()
-    truth = problem.parameters.field([1.0, 0.3, -0.2, 0.1])
-    data = observed(problem, truth, 0.01, 0)
-    (baseline, learned), _ = pair(problem, truth, np.random.default_rng(0), 0.3)
-    select(problem, data, baseline, learned).save(tmp_path / "s.json")
-    record = without_seal(json.loads((tmp_path / "s.json").read_text()))
-    change(record)
-    (tmp_path / "s.json").write_text(sealed_text(record))
-    with pytest.raises(fc.InputError, match="damaged"):
-        fc.Selection.load(tmp_path / "s.json")
 
 
 def test_a_large_class_is_refused(monkeypatch):

@@ -26,7 +26,7 @@ def test_a_network_that_is_trained_on_after_freezing_is_refused():
     net = Sine(1.0, 0.01)
     candidate = fc.Candidate.from_functions(problem, state=net, parameter=load, envelope=1e3)
     before = certified(problem, candidate)
-    assert before.digest == certified(problem, candidate).digest
+    assert before.to_dict() == certified(problem, candidate).to_dict()
     net.scale = 1.01
     with pytest.raises(fc.UncertifiedError, match="the state of 'learned' changed after it was frozen; make it anew"):
         certified(problem, candidate)
@@ -35,22 +35,6 @@ def test_a_network_that_is_trained_on_after_freezing_is_refused():
     other.scale = 2.0
     with pytest.raises(fc.UncertifiedError, match="the parameter of 'learned' changed"):
         certified(problem, candidate)
-
-
-def test_a_residual_that_changes_while_it_is_sampled_is_refused():
-    """One that is small at the sampled points, as soon as it has seen them."""
-    problem = square(3)
-    calls = []
-
-    def residual(x):
-        calls.append(x.shape[1])
-        return np.full(x.shape[1], 1.0 if 77 not in calls else 1e-3)
-
-    candidate = fc.Candidate.from_functions(
-        problem, state=Sine(), parameter=load, residual=residual, envelope=10.0, name="shifty"
-    )
-    with pytest.raises(fc.UncertifiedError, match="the residual of 'shifty' changed while it was sampled"):
-        certified(problem, candidate, points=77)
 
 
 def test_the_selector_falls_back_from_all_this():
@@ -94,7 +78,8 @@ def test_functions_that_know_the_points_do_not_know_those_of_a_fresh_seed():
 
     candidate = fc.Candidate.from_functions(problem, state=Peeking(), parameter=load, envelope=25.0)
     honest = certified(problem, candidate, seed=5, bound="betting")
-    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng([5, int(honest.digest, 16)]))[0])
+    entropy = fc.StochasticRadius(seed=5)._entropy(problem, candidate)
+    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng(entropy))[0])
     assert certified(problem, candidate, seed=5, bound="betting").residuals.pde.value < 0.5 * honest.residuals.pde.value
     fresh = [certified(problem, candidate, seed=None, bound="betting").residuals.pde.value for _ in range(3)]
     assert len(set(fresh)) == 3

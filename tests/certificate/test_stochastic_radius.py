@@ -172,8 +172,8 @@ def test_the_radius_by_hand(name):
     data = fc.Data(np.linspace(0.0, 1.0, 6), 1.5)
     rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
     found = fc.certify(problem, data, candidate, rule)
-    # Points as documented: drawn from the seed and the digest of the candidate.
-    entropy = [5, int(candidate.digest, 16)]
+    # Points as documented: drawn from the seed and the values of the candidate.
+    entropy = rule._entropy(problem, candidate)
     field = np.zeros(problem.basis.N)
     field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
     points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))

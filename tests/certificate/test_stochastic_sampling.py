@@ -18,7 +18,7 @@ from skfem import (
 )  # fmt: skip
 
 import femcert as fc
-from femcert.certificate.sampling import Plan, check_unseen, element_envelopes, uniform_points
+from femcert.certificate.sampling import Plan, element_envelopes
 from femcert.residual.strong import strong_field, strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
@@ -190,142 +190,28 @@ def test_the_record_of_the_rule():
     assert found.probability == 0.95
 
 
-# Frozen candidates
+# Points of their own
 
 
-def test_the_digest_is_of_the_values():
-    problem = source()
+def test_each_candidate_has_points_of_its_own():
+    """By the seed and the values of the candidate."""
+    problem, rule = source(), fc.StochasticRadius(points=20, seed=3)
     candidate = spiked(problem)
     again = fc.Candidate(candidate.state.copy(), candidate.parameter.copy(), 0.3, "other")
-    assert candidate.digest == again.digest
-    assert len(candidate.digest) == 64
     nudged = candidate.state.copy()
     nudged[3] = np.nextafter(nudged[3], np.inf)
-    assert fc.Candidate(nudged, candidate.parameter).digest != candidate.digest
-    swapped = fc.Candidate(candidate.parameter, candidate.state)
-    assert swapped.digest != candidate.digest
-    assert fc.Candidate(None, [1.0]).digest != fc.Candidate([1.0], []).digest
-    # Single precision holds the same numbers, in another type.
-    assert fc.Candidate(np.float32([1.5]), [1]).digest == fc.Candidate([1.5], [1.0]).digest
+    first = rule._entropy(problem, candidate)
+    assert first[0] == 3
+    assert first == rule._entropy(problem, again)
+    assert first != rule._entropy(problem, fc.Candidate(nudged, candidate.parameter))
+    assert first != rule._entropy(problem, fc.Candidate(candidate.parameter, candidate.state))
 
 
-def test_the_certificate_records_the_digest():
-    problem = source()
-    candidate = spiked(problem)
-    data = fc.Data(np.zeros(6), 0.1)
-    found = fc.certify(problem, data, candidate, fc.StochasticRadius(points=20))
-    assert found.digest == candidate.digest == found.to_dict()["digest"]
-    assert type(found).from_dict(found.to_dict()).digest == found.digest
-    plain = fc.certify(problem, data, candidate, fc.ResidualRadius())
-    assert plain.digest is None
-    assert "digest" not in plain.to_dict()
-
-
-def test_values_that_change_while_they_are_sampled_are_refused():
-    problem = source()
-    original = spiked(problem)
-
-    class Shifty(fc.Candidate):
-        shown = 0
-
-        @property
-        def state(self):
-            self.shown += 1
-            return super().state * (1.0 + 1e-9 * self.shown)
-
-    data = fc.Data(np.zeros(6), 0.1)
-    with pytest.raises(fc.UncertifiedError, match="the values of 'learned' changed while it was sampled"):
-        fc.certify(problem, data, Shifty(original.state, original.parameter), fc.StochasticRadius(points=20))
-
-
-def test_training_points_that_reappear_are_refused(tmp_path):
-    problem = source("tri P1")
-    candidate, data = spiked(problem), fc.Data(np.zeros(6), 0.1)
-    rule = fc.StochasticRadius(points=50, seed=3)
-    rng = np.random.default_rng([3, int(candidate.digest, 16)])
-    points, _ = uniform_points(problem.basis.mesh, 50, rng)
-
-    def trained_at(seen):
-        return fc.Candidate(candidate.state, candidate.parameter, training_points=seen)
-
-    with pytest.raises(fc.UncertifiedError, match=r"50 of 50 random points are training points of 'learned'"):
-        fc.certify(problem, data, trained_at(points), rule)
-    one = np.column_stack([np.random.default_rng(0).random((2, 100)), points[:, 7]])
-    with pytest.raises(fc.UncertifiedError, match="1 of 50 random points"):
-        fc.certify(problem, data, trained_at(one), rule)
-    trained_at(one).save(tmp_path / "c.npz")
-    with pytest.raises(fc.UncertifiedError, match="1 of 50 random points"):
-        fc.certify(problem, data, fc.Candidate.from_file(problem, tmp_path / "c.npz"), rule)
-    # Other points, and a coordinate alone, are no coincidence.
-    others = np.array([points[0], points[1, ::-1]])
-    value = fc.certify(problem, data, trained_at(others), rule).radius.value
-    assert value == fc.certify(problem, data, candidate, rule).radius.value
-    fc.certify(problem, data, trained_at(points), fc.StochasticRadius(points=50, seed=4))
-    with pytest.raises(fc.InputError, match=r"training_points has shape \(1, 50\); expected \(2, points\)"):
-        fc.certify(problem, data, trained_at(points[0]), rule)
-
-
-@pytest.mark.parametrize("name", ["tri P1", "line P1"])
-def test_training_points_in_single_precision_are_recognized(name):
-    problem = source(name)
-    candidate, data = spiked(problem), fc.Data(np.zeros(6), 0.1)
-    rule = fc.StochasticRadius(points=50, seed=3)
-    points, _ = uniform_points(problem.basis.mesh, 50, np.random.default_rng([3, int(candidate.digest, 16)]))
-    for count in (50, 1):
-        seen = points[:, :count].astype(np.float32)
-        trained = fc.Candidate(candidate.state, candidate.parameter, training_points=seen)
-        with pytest.raises(fc.UncertifiedError, match=f"{count} of 50 random points are training points"):
-            fc.certify(problem, data, trained, rule)
-
-
-@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (100.0, 1.0), (0.0, 1e-3)])
-def test_single_precision_is_that_of_the_coordinates(shift, scale):
-    """Far from zero floats are coarse, on small meshes fine."""
-    mesh = MeshTri().refined(2).scaled(scale).translated((shift, shift))
-    points, _ = uniform_points(mesh, 100, np.random.default_rng(0))
-    with pytest.raises(fc.UncertifiedError, match="100 of 100"):
-        check_unseen(mesh, points.astype(np.float32).astype(float), points, "learned")
-    others, _ = uniform_points(mesh, 100, np.random.default_rng(1))
-    check_unseen(mesh, others, points, "learned")
-
-
-def test_chance_is_no_training_point():
-    """100,000 points on a line lie within single precision of some of 10,000 others; equal ones are recognized yet."""
-    mesh = MeshLine(np.linspace(0.0, 1.0, 11))
-    points, _ = uniform_points(mesh, 10_000, np.random.default_rng(0))
-    seen, _ = uniform_points(mesh, 100_000, np.random.default_rng(1))
-    check_unseen(mesh, seen, points, "learned")
-    with pytest.raises(fc.UncertifiedError, match="random points are training points"):
-        check_unseen(mesh, np.column_stack([seen, points[:, 0]]), points, "learned")
-    with pytest.raises(fc.UncertifiedError, match="random points are training points"):
-        check_unseen(mesh, np.column_stack([seen, points[:, :1000].astype(np.float32)]), points, "learned")
-
-
-def test_training_points_survive_the_move_into_the_class_and_the_selector():
-    problem = source("tri P1")
-    q = problem.parameters.field([1.0, 0.5]) + 0.1 * np.random.default_rng(0).random(problem.basis.N)
-    data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.01)
-    rule = fc.StochasticRadius(points=50)
-    inside, _ = rule.split(problem, fc.Candidate(problem.solve(q), q))
-    points, _ = uniform_points(problem.basis.mesh, 50, np.random.default_rng([0, int(inside.digest, 16)]))
-    learned = fc.Candidate(problem.solve(q), q, training_points=points)
-    assert not learned.training_points.flags.writeable
-    found = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=rule)
-    assert not found.accepted
-    assert "50 of 50 random points are training points" in found.reason
-
-
-@pytest.mark.parametrize("points", [np.zeros((2, 3, 4)), [[np.nan]], "everywhere", [[1j]]])
-def test_bad_training_points(points):
-    with pytest.raises(fc.InputError, match="training_points"):
-        fc.Candidate([0.0], [0.0], training_points=points)
-
-
-@pytest.mark.parametrize("unit", [1e-165, 1e-85, 1e150])
+@pytest.mark.parametrize("unit", [1e-130, 1e-85, 1e130])
 @pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
 @pytest.mark.parametrize("sampling", ["uniform", "importance"])
 def test_any_unit_gives_the_same_number(unit, bound, sampling):
-    """Squares of 1e-165 are zero: nothing that is called an upper value is below the truth for that."""
+    """In units whose squares are numbers; others are refused by `certify`."""
     problem = square(2)
     rule = fc.StochasticRadius(points=200, bound=bound, sampling=sampling)
     free = np.zeros(problem.basis.N)
@@ -347,7 +233,7 @@ def test_any_unit_gives_the_same_number(unit, bound, sampling):
 
 def test_functions_in_tiny_units_too():
     problem = square(2)
-    for unit in (1e-85, 1e-165):
+    for unit in (1e-85, 1e-130):
         candidate = fc.Candidate.from_functions(
             problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
         )

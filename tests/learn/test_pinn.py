@@ -146,13 +146,6 @@ def test_it_is_a_solver_for_no_harm():
     assert pinn.record.seconds > 0.0
 
 
-def test_the_training_points_are_known_and_never_sampled_again(plane):
-    problem, _, data, _, candidate = plane
-    assert candidate.training_points.shape == (2, 150)
-    seen = fc.Candidate(candidate.state, candidate.parameter, training_points=candidate.training_points)
-    assert fc.certify(problem, data, seen, fc.StochasticRadius(points=50)).radius.value > 0.0
-
-
 def test_the_record_tells_what_happened(plane):
     *_, pinn, candidate = plane
     record, data = pinn.record, plane[2]
@@ -177,9 +170,9 @@ def test_the_same_seed_gives_the_same_candidate_and_another_one_another():
     with torch.no_grad():
         second = PINN(seed=4, **few)(problem, data)
     other = PINN(seed=7, **few)(problem, data)
-    assert first.digest == second.digest
+    assert first.state.tobytes() == second.state.tobytes()
     assert first.optimality == second.optimality
-    assert first.digest != other.digest
+    assert first.state.tobytes() != other.state.tobytes()
     assert torch.get_num_threads() == threads
     assert torch.get_default_dtype() == torch.float32
     torch.set_rng_state(before)
@@ -204,7 +197,7 @@ def test_in_inference_mode_it_trains_the_same():
     few = {**SMALL, "adam": 3, "lbfgs": 3}
     with torch.inference_mode():
         inside = PINN(**few)(problem, data)
-    assert inside.digest == PINN(**few)(problem, data).digest
+    assert inside.state.tobytes() == PINN(**few)(problem, data).state.tobytes()
 
 
 def test_optimality_falls_with_training():

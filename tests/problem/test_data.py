@@ -56,8 +56,6 @@ def test_values_are_copied_and_read_only(values, noise_level):
     for array in (data.values, data.covariance):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
-        with pytest.raises(ValueError, match="WRITEABLE"):
-            array.flags.writeable = True
     with pytest.raises(AttributeError):
         data.values = kept
     with pytest.raises(AttributeError):

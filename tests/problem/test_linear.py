@@ -334,18 +334,6 @@ def test_the_noise_level_is_what_a_user_can_know(kind):
             problem.simulate(q, noise=0.1, confidence=confidence)
 
 
-def test_isolated_copies_do_not_reach_the_original():
-    problem = elliptic("line P2")
-    copy = problem.isolated()
-    copy.sensors.matrix = copy.sensors.matrix * 2
-    copy.parameters.matrix = None
-    copy.parameters = None
-    assert problem.sensors.matrix is not None
-    assert problem.parameters.matrix is not None
-    with pytest.raises(ValueError, match="read-only"):
-        problem.isolated().sensors.matrix.data[0] = 7.0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -292,7 +292,6 @@ def test_confidence_is_shown_where_a_rule_samples():
     assert "both hold 96 %" in text
     assert "is proven, with probability 96 % at least" in text
     assert "seed of the rule 17" in text
-    assert selection("stochastic").learned.digest in text
     assert "Confidence" not in read(page("accepted"))[1]
 
 
@@ -362,7 +361,6 @@ def test_provenance():
         "25 vertices", "SineSpace, 3 coordinates", "observations 6 by AverageSensors",
         "name of the learned candidate network",
         f"noise level {found.case.data.noise_level:.4g}", f"version of numpy {np.__version__}",
-        f"SHA-256 of the learned fields {found.case.learned.digest}",
         f"solver of the state equation superlu (scipy {version('scipy')})",
     ):  # fmt: skip
         assert words in text, words
@@ -397,28 +395,14 @@ def test_where_a_candidate_was_carried_from_is_shown():
     assert "origin of the baseline candidate" not in rows
 
 
-def test_names_cannot_turn_or_break_the_text_around_them(tmp_path):
-    """Letters that reverse what follows, control characters, and bytes of a file name that are not UTF-8."""
-    name = "net\u202eten\u2066\x1b[31m\udcff"
-    problem = line()
-    candidate = fc.Candidate.from_coefficients(problem, (1.0, -0.5, 0.25), optimality=0.0, name=name)
-    found = made(problem, candidate)
-    written = write_report(found, tmp_path / "page.html", origin={name: name}).read_text(encoding="utf-8")
-    assert "net\\u202eten\\u2066\\u001b[31m\\udcff" in written
-    assert not set(name) & set(written) - set("net[31m")
-    found = made(problem, lambda p, d: 1 / int(name))
-    assert "\u202e" in found.reason or "\\u202e" in found.reason
-    assert not set(found._repr_html_()) & {"\u202e", "\u2066", "\x1b", "\udcff"}
-    write_summary(made(problem, candidate), tmp_path / "summary.csv")
-    assert "\\udcff" in (tmp_path / "summary.csv").read_text(encoding="utf-8")
-
-
 def test_a_candidate_from_a_file_whose_name_is_not_utf8_has_a_page(tmp_path):
     problem = line()
     path = tmp_path / os.fsdecode(b"net\xff.npz")
     fc.Candidate.from_coefficients(problem, (1.0, -0.5, 0.25), optimality=0.0).save(path)
     found = made(problem, fc.Candidate.from_file(problem, path))
     assert "net\\udcff" in write_report(found, tmp_path / "page.html").read_text(encoding="utf-8")
+    write_summary(found, tmp_path / "summary.csv")
+    assert "\\udcff" in (tmp_path / "summary.csv").read_text(encoding="utf-8")
     found.save(tmp_path / "s.json")
     assert fc.Selection.load(tmp_path / "s.json").learned.name == path.stem
 

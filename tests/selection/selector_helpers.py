@@ -6,7 +6,6 @@ import numpy as np
 from skfem import Basis, ElementLineP1, MeshLine
 
 import femcert as fc
-from femcert.selection.seal import sealed_text, without_seal
 
 RULE = fc.OperationalRadius(pde=0.01, optimality=0.1)
 BASELINE = fc.Tikhonov(weight=1e-3)
@@ -45,17 +44,13 @@ def good(problem, truth, **options):
     return fc.Candidate(problem.solve(truth), truth, 0.0, **options)
 
 
-def unsealed(path):
-    """The record in a file; ``sealed_text`` makes a file of it again, as somebody would who knows how."""
-    return without_seal(json.loads(path.read_text()))
-
-
 def rewritten(selection, path, change):
-    """The file of a selection after `change` has been at its record."""
+    """The file of a selection after `change` has been at its record, without a digest as in older files."""
     selection.save(path)
-    record = unsealed(path)
+    record = json.loads(path.read_text())
+    del record["digest"]
     change(record)
-    path.write_text(sealed_text(record))
+    path.write_text(json.dumps(record))
     return path
 
 

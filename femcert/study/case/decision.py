@@ -70,7 +70,6 @@ def read_candidate(section: Mapping[str, Any], problem: Problem, folder: Path) -
         section["optimality"],
         made.name,
         mesh=problem.basis.mesh,
-        training_points=made.training_points,
         interpolation=made.interpolation,
     )
 

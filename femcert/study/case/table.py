@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...files import check_regular
-from ..keys import at_key, nearest
+from ..keys import nearest
 
 
 def read_columns(
@@ -48,7 +47,6 @@ def read_columns(
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header, and the other lines with their numbers; empty lines and those that begin with ``#`` do not count."""
-    at_key(str(path), lambda: check_regular(path))
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             written = list(stream)
