@@ -23,6 +23,7 @@ from .certificate import (
 )
 from .errors import CoarseMeshError, FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
 from .mesh import load_mesh
+from .paper.sweep import sweep
 from .problem import (
     AverageSensors,
     BoundarySensors,
@@ -62,7 +63,6 @@ from .residual import (
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
 from .study import Case, Study, refinement_study
-from .study.sweep import sweep
 
 __version__ = _version("femcert")
 

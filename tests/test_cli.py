@@ -12,7 +12,7 @@ import pytest
 
 from femcert.cli import main
 from femcert.cli.entry import build_parser
-from femcert.study.validation import paper
+from femcert.paper.validation import printed as paper
 
 PART = ["--only", "poisson,stochastic"]
 
@@ -20,7 +20,7 @@ PART = ["--only", "poisson,stochastic"]
 @pytest.fixture
 def quick(monkeypatch):
     """Fewer draws for the count of agreements."""
-    from femcert.study import validation
+    from femcert.paper import validation
 
     full = validation.validate
     monkeypatch.setattr(validation, "validate", lambda **options: full(**options, robustness_seeds=2))

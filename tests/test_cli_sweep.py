@@ -15,9 +15,10 @@ import pytest
 
 from femcert.cli import main
 from femcert.cli import sweep as command
-from femcert.report import style, sweep_checks
-from femcert.report import sweep as report
-from femcert.study.sweep import Grid, Sweep, sweep
+from femcert.paper.sweep import Grid, Sweep, sweep
+from femcert.paper.sweep import checks as sweep_checks
+from femcert.paper.sweep import page as report
+from femcert.report import style
 
 TABLES = ["summary.csv", "regimes.csv", "mismatch.csv", "rules.csv", "trials.npz"]
 

@@ -10,7 +10,7 @@ import pytest
 from fuzz_inputs import candidate, problem, swept
 
 import femcert as fc
-from femcert.study.sweep import Sweep
+from femcert.paper.sweep import Sweep
 
 PACKAGE = Path(fc.__file__).parent
 # What unpickles, compiles or runs something, and modules that do nothing else.

@@ -11,7 +11,7 @@ import femcert
 PACKAGE = Path(femcert.__file__).parent
 ROOMS = (
     "bound", "errors", "checks", "files", "timing", "linalg", "mesh", "problem", "residual", "stability", "certificate",
-    "selection", "learn", "study", "report", "cli",
+    "selection", "learn", "study", "report", "paper", "cli",
 )  # fmt: skip
 # A bound refuses NaN with an InputError; the two files are the ground floor.
 GROUND = {"bound", "errors"}
@@ -105,8 +105,8 @@ def test_only_linalg_calls_sparse_solvers():
 
 
 def test_only_report_draws():
-    assert importers(PACKAGE, "matplotlib") <= {"report"}
-    assert importers(PACKAGE, "mpl_toolkits") <= {"report"}
+    assert importers(PACKAGE, "matplotlib") <= {"report", "paper"}
+    assert importers(PACKAGE, "mpl_toolkits") <= {"report", "paper"}
 
 
 def test_broad_excepts_only_in_the_guard():

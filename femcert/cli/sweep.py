@@ -15,7 +15,7 @@ from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
 from .streams import complain, say
 
 if TYPE_CHECKING:
-    from ..study.sweep import Sweep
+    from ..paper.sweep import Sweep
 
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10.0
@@ -44,10 +44,10 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ..paper.sweep import Grid
+    from ..paper.sweep.checks import bands
+    from ..paper.sweep.page import REPORT, owned_files, write_sweep
     from ..report.files import check_free, draft_directory, publish
-    from ..report.sweep import REPORT, owned_files, write_sweep
-    from ..report.sweep_checks import bands
-    from ..study.sweep import Grid
 
     grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *owned_files()]
     if options.resume and not chunks.exists() and _finished(options.out, grid, options.seed):
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, bar: Any) -> Sweep:
-    from ..study.sweep import sweep
+    from ..paper.sweep import sweep
 
     def finished(done: int) -> None:
         if bar.n == 0 and done > options.chunk:
@@ -91,8 +91,8 @@ def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, ba
 
 def _finished(out: Path, grid: Any, seed: int) -> bool:
     """Whether the results of this sweep are all there; those of another one are refused."""
-    from ..report.sweep import REPORT
-    from ..study.sweep import RULES, Sweep
+    from ..paper.sweep import RULES, Sweep
+    from ..paper.sweep.page import REPORT
 
     if not (out / TRIALS).exists() or not (out / REPORT).exists():
         return False

@@ -13,7 +13,7 @@ from .streams import complain, say
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    from ..study.validation import EXPERIMENTS
+    from ..paper.validation import EXPERIMENTS
 
     command = commands.add_parser(
         "validate",
@@ -30,11 +30,10 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..report import write_validation
+    from ..paper.validation import EXPERIMENTS, validate
+    from ..paper.validation.page import owned_files, write_validation
+    from ..paper.validation.run import checked_names
     from ..report.files import check_free, draft_directory
-    from ..report.validation import owned_files
-    from ..study.validation import EXPERIMENTS, validate
-    from ..study.validation.run import checked_names
 
     named = EXPERIMENTS if options.only is None else [name.strip() for name in options.only.split(",")]
     names = checked_names([name for name in named if name])

@@ -1,12 +1,10 @@
-"""Tables, figures and HTML: the only room that draws. Results know nothing of how they are shown."""
+"""Tables, figures and HTML: they and `paper` draw. Results know nothing of how they are shown."""
 
 from .field_files import write_fields
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
 from .stability_figure import plot_stability
 from .study_figure import plot_meshes, plot_study
-from .sweep import write_sweep
-from .validation import write_validation
 from .write import write_report
 
 __all__ = [
@@ -17,6 +15,4 @@ __all__ = [
     "plot_study",
     "write_fields",
     "write_report",
-    "write_sweep",
-    "write_validation",
 ]

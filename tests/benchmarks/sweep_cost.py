@@ -20,15 +20,15 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).parents[1] / "study"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "paper"))
 
 import numpy as np
 from sweep_helpers import RULES, single
 
-from femcert.study.sweep import RULES as SWEEP_RULES
-from femcert.study.sweep import Grid, paper_setting, sweep
-from femcert.study.sweep.run import BASE_SEED, decide
-from femcert.study.sweep.setting import paper_problem
+from femcert.paper.sweep import RULES as SWEEP_RULES
+from femcert.paper.sweep import Grid, paper_setting, sweep
+from femcert.paper.sweep.run import BASE_SEED, decide
+from femcert.paper.sweep.setting import paper_problem
 
 ROUNDS = 3
 SAMPLE = 105

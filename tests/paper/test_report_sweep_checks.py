@@ -1,0 +1,101 @@
+"""When the paper's numbers are checked, that every check can fail, and what an agreement is worth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import parsed
+
+from femcert.paper.sweep import RULES, Grid, paper_setting, sweep
+from femcert.paper.sweep import checks as sweep_checks
+from femcert.paper.sweep.checks import Band, bands, comparable
+from femcert.paper.sweep.page import TABLES, page, write_sweep
+
+
+def test_checks_belong_to_the_paper_s_grid_and_rule_alone(full, small):
+    assert comparable(full)
+    assert bands(small) == []
+    assert not comparable(small)
+    other = replace(full, rules=("mine", *full.rules[1:]))
+    assert not comparable(other)
+    assert bands(other) == []
+
+
+def test_other_replications_are_compared_and_not_checked():
+    found = sweep(grid=Grid(replications=2))
+    assert comparable(found)
+    assert bands(found) == []
+    _, text = parsed(page(found, []))
+    assert "1,235" in text
+    assert "they are not checked" in text
+    assert "Passed" not in text
+
+
+def test_another_problem_on_the_paper_s_grid_is_not_compared(full, tmp_path, undrawn):
+    _, text = parsed(page(full, [], compare=False))
+    assert "1,235" not in text
+    assert "checks" not in text
+    assert "This is not the paper's sweep" in text
+    write_sweep(full, tmp_path, compare=False)
+    assert not any("paper" in (tmp_path / name).read_text() for name in TABLES)
+
+
+def spoiled(result, **columns):
+    records = result.records.copy()
+    for name, change in columns.items():
+        records[name] = change(records[name])
+    return replace(result, records=records)
+
+
+@pytest.mark.parametrize(
+    ("columns", "quantity"),
+    [
+        ({"accepted": np.ones_like}, "selected"),
+        ({"accepted": np.ones_like}, "unsafe"),
+        ({"accepted": np.ones_like}, "selected at mu = 0.05"),
+        ({"accepted": np.ones_like}, "dominance: unsafe, by noise level"),
+        ({"accepted": np.ones_like}, "dominance, zeta = 0.05: unsafe, worst noise level"),
+        ({"accepted": np.zeros_like}, "dominance: accepted"),
+        ({"accepted": np.zeros_like}, "selected at mu = 0"),
+        ({"learned_error": np.zeros_like}, "false rejections"),
+        ({"ratio": lambda ratio: 1.1 * ratio}, "median Gamma at mu = 0.1"),
+        ({"ratio": lambda ratio: 1.4 * ratio}, "certificate-sufficient regimes"),
+        ({"ratio": lambda ratio: np.full_like(ratio, np.nan)}, "median Gamma at mu = 0"),
+        ({"learned_error": lambda error: 1.2 * error}, "median E at mu = 0.02"),
+        ({"learned_error": lambda error: 1.2 * error}, "E of fallback regimes"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+def test_a_wrong_number_fails_its_check(full, columns, quantity):
+    checks = {check.quantity: check for check in bands(spoiled(full, **columns))}
+    assert not checks[quantity].passed
+
+
+def test_page_says_what_failed(full, monkeypatch):
+    wrong = Band("selected", "<b>9 %</b>", "5.88 %", "within 0.5 points", False, "nothing")
+    monkeypatch.setattr("femcert.paper.sweep.page.bands", lambda result: [wrong])
+    _, text = parsed(page(full, []))
+    assert "Failed: 1 of 1 checks" in text
+    assert "selected: <b>9 %</b>, paper 5.88 % (within 0.5 points)" in text
+
+
+J = np.arange(1.0, 11.0)
+TRUTHS = {"1/j": 1.0 / J, "1/j²": J**-2.0, "0.5^j": 0.5**J, "one mode": np.eye(10)[0], "all alike": np.ones(10)}
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_the_worth_of_a_check_is_what_sweeps_with_other_truths_gave(full, name):
+    setting, c = paper_setting(), (-1.0) ** J * TRUTHS[name]
+    truth = np.linalg.norm(setting.truth) * c / np.linalg.norm(c)
+    other = sweep(setting=replace(setting, truth=truth), rules={"operational": RULES["operational"]})
+    pairs = {check.quantity: (check, now) for check, now in zip(bands(full), bands(other), strict=False)}
+    for quantity, (check, now) in pairs.items():
+        then, value = (float(band.computed.rstrip(" %").replace(",", "")) for band in (check, now))
+        if check.worth == sweep_checks.NONE:
+            assert value == 0.0, quantity
+        if check.worth == sweep_checks.WEAK:
+            assert abs(value / then - 1.0) <= 0.10, quantity
+        if check.worth == sweep_checks.CHECK:
+            change = abs(value / then - 1.0)
+            assert 0.27 <= change <= 0.285 if name == "all alike" else change <= 0.05, quantity
+    assert {check.worth for check, _ in pairs.values()} >= {sweep_checks.NONE, sweep_checks.WEAK, sweep_checks.CHECK}

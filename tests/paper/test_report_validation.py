@@ -1,0 +1,392 @@
+"""Tables, figures and page of a validation, and the drawing helpers behind them."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from matplotlib.text import Text
+from pages import parsed, table
+from skfem import (
+    Basis,
+    ElementLineP0,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP0,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+
+from femcert import InputError
+from femcert.paper.validation import diagnostics, validate
+from femcert.paper.validation.page import COLUMNS, FIGURES, page, write_validation
+from femcert.report import plot_selection
+from femcert.report.fields import draw_line, triangulated
+from femcert.report.files import check_free, draft_directory, publish
+from femcert.report.html import digits, render
+from femcert.report.selection_figure import radius_parts
+from femcert.report.style import axes_of, displayed, short
+
+
+@pytest.fixture(scope="session")
+def result():
+    return validate(robustness_seeds=3)
+
+
+@pytest.fixture(scope="session")
+def written(result, tmp_path_factory):
+    out = tmp_path_factory.mktemp("validation") / "out"
+    with draft_directory(out) as draft:
+        write_validation(result, draft, out)
+    return out
+
+
+DECISION_COLUMNS = (
+    "experiment,scenario,candidate,radius_baseline,radius_learned,relative_error,decision,"
+    "paper_radius_baseline,paper_radius_learned,paper_decision"
+)
+STABILITY_COLUMNS = "experiment,scenario,sigma_min,constant,condition,paper_sigma_min,paper_condition"
+STOCHASTIC_COLUMNS = (
+    "points,repetitions,true_msr,empirical_msr,upper_bound,coverage,zeta,"
+    "paper_empirical_msr,paper_upper_bound,paper_coverage"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "count"),
+    [
+        ("decisions", DECISION_COLUMNS, 16),
+        ("stability", STABILITY_COLUMNS, 11),
+        ("stochastic", STOCHASTIC_COLUMNS, 7),
+        ("robustness", "experiment,scenario,candidate,seeds,agreement", 16),
+    ],
+)
+def test_tables_have_the_promised_columns(written, name, header, count):
+    path = written / "tables" / f"{name}.csv"
+    assert path.read_text(encoding="utf-8").splitlines()[0] == header
+    assert len(table(path)) == count
+
+
+def test_tables_hold_the_results(written, result):
+    rows = table(written / "tables/decisions.csv")
+    assert all(row["decision"] == row["paper_decision"] for row in rows)
+    assert [float(row["radius_learned"]) for row in rows] == [r["radius_learned"] for r in result.decision_rows()]
+
+
+def test_nothing_but_the_results_is_left(written):
+    files = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
+    expected = {f"tables/{name}.csv" for name in COLUMNS} | {f"figures/{name}.png" for name, _, _ in FIGURES}
+    assert files == expected | {"report.html"}
+    assert not list(written.glob(".draft*"))
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
+def test_figures_show_something(written, name):
+    image = imread(written / "figures" / f"{name}.png")[:, :, :3]
+    coarse = image[::5, ::5]
+    assert image.shape[0] >= 400
+    assert image.shape[1] >= 1000
+    inked = np.mean(np.any(coarse < 0.98, axis=2))
+    assert 0.01 < inked < 0.9
+    assert len(np.unique((coarse.reshape(-1, 3) * 255).astype(int), axis=0)) > 30
+
+
+def test_page_is_self_contained(written):
+    content, _ = parsed((written / "report.html").read_text(encoding="utf-8"))
+    assert content.images == len(FIGURES)
+    assert content.addresses
+    assert all(address.startswith(("data:image/png;base64,", "#")) for address in content.addresses)
+    source = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", (written / "report.html").read_text(encoding="utf-8"))
+    assert not re.search(r"https?://|//[a-z]|@import|url\(|<script|<link", source)
+    assert 'name="viewport"' in source
+    assert "prefers-color-scheme: dark" in source
+
+
+def test_page_says_what_came_out(written, result):
+    _, text = parsed((written / "report.html").read_text(encoding="utf-8"))
+    assert f"Passed: all {len(result.checks)} checks" in text
+    for words in ("unfinished PINN", "hallucinated high freq.", "reject", "accept", "9045", "1838", "base seed 101"):
+        assert words in text
+    assert "3 of 22 radii are smaller than the true error" in text
+
+
+def test_page_says_what_failed(result):
+    wrong = replace(result.checks[0], passed=False, computed="<b>reject</b>")
+    failed = replace(result, checks=(wrong, *result.checks[1:]))
+    _, text = parsed(page(failed, []))
+    assert f"Failed: 1 of {len(result.checks)} checks" in text
+    # Escaped, so it is text and not a tag.
+    assert "<b>reject</b>" in text
+
+
+def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, tmp_path):
+    out = tmp_path / "out"
+    (out / "figures").mkdir(parents=True)
+    (out / "figures/poisson_reconstruction.png").write_bytes(b"old")
+    (out / "figures/mine.png").write_bytes(b"mine")
+    (out / "notes.txt").write_text("mine")
+    some = validate(only=("stochastic",))
+    with draft_directory(out) as draft:
+        write_validation(some, draft, out)
+    assert not (out / "figures/poisson_reconstruction.png").exists()
+    assert not (out / "tables/decisions.csv").exists()
+    assert (out / "figures/mine.png").read_bytes() == b"mine"
+    assert (out / "notes.txt").exists()
+    assert (out / "figures/stochastic_sweep.png").exists()
+    _, text = parsed((out / "report.html").read_text(encoding="utf-8"))
+    assert "Decisions" not in text
+
+
+def test_nothing_is_published_if_the_work_fails(tmp_path):
+    (tmp_path / "report.html").write_text("old")
+
+    def fail_half_way():
+        with draft_directory(tmp_path) as draft:
+            (draft / "report.html").write_text("new")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail_half_way()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "old"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A draft to be published over an earlier run."""
+    draft, target = tmp_path / "draft", tmp_path / "target"
+    for folder, text, names in (
+        (draft, "new", ("a.txt", "sub/z.txt", "sub/y.txt")),
+        (target, "old", ("a.txt", "sub/z.txt", "gone.txt")),
+    ):
+        (folder / "sub").mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(text)
+    return draft, target
+
+
+OWNED = ["a.txt", "sub/z.txt", "sub/y.txt", "gone.txt"]
+
+
+def texts(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_publish_removes_the_last_file_first_and_moves_it_last(folders, monkeypatch):
+    draft, target = folders
+    states = []
+    move = Path.replace
+
+    def watched(self, goal):
+        move(self, goal)
+        states.append(texts(target))
+
+    monkeypatch.setattr(Path, "replace", watched)
+    publish(draft, target, owned=OWNED, last="a.txt")
+    assert texts(target) == {"a.txt": "new", "sub/z.txt": "new", "sub/y.txt": "new"}
+    assert len(states) == 3
+    # Whenever the process might be killed, no page stands beside results that are not its own.
+    assert all("a.txt" not in state for state in states[:-1])
+    assert all(len(set(state.values())) <= 1 for state in states)
+
+
+def test_a_file_that_cannot_be_moved_is_said(folders, monkeypatch):
+    def failing(self, goal):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(InputError, match=r"cannot write to .*: Permission denied"):
+        publish(*folders, owned=OWNED, last="a.txt")
+
+
+def test_what_is_in_the_way_is_named_before_anything_moves(folders):
+    draft, target = folders
+    (target / "sub/y.txt").mkdir()
+    before = texts(target)
+    with pytest.raises(InputError, match=r"y\.txt: it is a directory"):
+        publish(draft, target, owned=OWNED, last="a.txt")
+    assert texts(target) == before
+
+
+def test_links_are_replaced_and_not_followed(folders):
+    draft, target = folders
+    (target / "elsewhere").mkdir()
+    (target / "sub/y.txt").symlink_to(target / "elsewhere")
+    publish(draft, target, owned=OWNED, last="a.txt")
+    assert (target / "sub/y.txt").read_text() == "new"
+    assert (target / "elsewhere").is_dir()
+
+
+def test_a_dead_link_is_in_the_way_of_a_directory(tmp_path):
+    (tmp_path / "sub").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="not a directory"):
+        check_free(tmp_path, ["sub/z.txt"])
+
+
+@pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])
+def test_lines_are_exact_and_run_from_left_to_right(element):
+    # Refined line meshes are not sorted.
+    basis = Basis(MeshLine(np.array([0.0, 0.1, 0.5, 1.0])).refined(1), element)
+    values = (
+        basis.doflocs[0] ** 2 if not isinstance(element, ElementLineP0) else basis.mesh.p[0, basis.mesh.t].mean(axis=0)
+    )
+    _, axes = axes_of()
+    draw_line(axes, basis, values)
+    x, y = axes.lines[0].get_data()
+    assert np.all(np.diff(x) >= -1e-9)
+    assert (x[0], x[-1]) == pytest.approx((0.0, 1.0), abs=1e-9)
+    if isinstance(element, ElementLineP2):
+        assert y == pytest.approx(x**2, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "element"),
+    [
+        (MeshTri().refined(2), ElementTriP0()),
+        (MeshTri().refined(2), ElementTriP1()),
+        (MeshTri().refined(2), ElementTriP2()),
+        (MeshQuad().refined(2), ElementQuad1()),
+        (MeshQuad().refined(2), ElementQuad2()),
+    ],
+)
+def test_triangles_cover_the_domain(mesh, element):
+    basis = Basis(mesh, element)
+    values = np.ones(basis.N)
+    triangles, z = triangulated(basis, values)
+    p = np.array([triangles.x, triangles.y])[:, triangles.triangles]
+    edge, other = p[:, :, 1] - p[:, :, 0], p[:, :, 2] - p[:, :, 0]
+    area = 0.5 * np.abs(edge[0] * other[1] - edge[1] * other[0]).sum()
+    assert area == pytest.approx(1.0, abs=1e-6)
+    assert z == pytest.approx(1.0, abs=1e-9)
+
+
+def test_drawing_refuses_the_wrong_dimension():
+    line, square = Basis(MeshLine(), ElementLineP1()), Basis(MeshTri(), ElementTriP1())
+    _, axes = axes_of()
+    with pytest.raises(InputError, match="dimension 2"):
+        draw_line(axes, square, np.zeros(square.N))
+    with pytest.raises(InputError, match="dimension 1"):
+        triangulated(line, np.zeros(line.N))
+
+
+def test_parts_of_a_radius_add_up(result):
+    for outcome in result.outcomes:
+        for verdict in outcome.verdicts:
+            for certificate in (verdict.selection.baseline, verdict.selection.learned):
+                parts = radius_parts(certificate, verdict.selection.rule)
+                assert min(parts.values()) >= -1e-12 * certificate.radius.value
+                assert sum(parts.values()) == pytest.approx(certificate.radius.value, rel=1e-12)
+                assert parts["other"] <= 1e-6 * certificate.radius.value
+    unfinished = result.outcomes[0].verdicts[2].selection
+    parts = radius_parts(unfinished.learned, unfinished.rule)
+    assert parts["pde"] > 0.9 * unfinished.learned.radius.value
+
+
+@pytest.mark.parametrize("name", ["poisson", "tomography"])
+def test_plot_selection(result, name, tmp_path):
+    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
+    verdict = outcome.verdicts[-1]
+    path = plot_selection(
+        verdict.selection,
+        outcome.scenario.problem,
+        tmp_path / "new" / "selection.png",
+        truth=outcome.scenario.true_field,
+        baseline=outcome.baseline,
+        learned=verdict.candidate,
+    )
+    assert imread(path).shape[1] > 1000
+    assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
+    bare = plot_selection(verdict.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
+    assert bare.exists()
+
+
+LONG = ["a" * 400, "word " * 80, "$x_{", "line\none", "\u65e5\u672c\u8a9e" * 30, "W" * 24, "\u03b1 \u00e9", "\\frac{"]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e12, 1e-12])
+@pytest.mark.parametrize("candidate", LONG, ids=range(len(LONG)))
+@pytest.mark.parametrize("name", ["poisson", "tomography"])
+def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, tmp_path, monkeypatch):
+    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
+    selection = outcome.verdicts[-1].selection
+    radius = replace(selection.learned.radius, value=factor * selection.learned.radius.value, side="estimate")
+    selection = replace(selection, learned=replace(selection.learned, name=candidate, radius=radius))
+    drawn, draw = [], Text.draw
+
+    def watched(self, renderer):
+        draw(self, renderer)
+        if self.get_visible() and self.get_text().strip():
+            drawn.append((self.get_text(), self.get_window_extent(renderer), renderer))
+
+    monkeypatch.setattr(Text, "draw", watched)
+    # With the fewest panels the picture is narrowest. Warnings are errors.
+    plot_selection(selection, outcome.scenario.problem, tmp_path / "long.png")
+    assert any("estimate" in text for text, _, _ in drawn)
+    for text, box, picture in drawn:
+        assert min(box.x0, box.y0) >= 0.0, text
+        assert box.x1 <= picture.width, text
+        assert box.y1 <= picture.height, text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("net", "net"),
+        ("a" * 24, "a" * 24),
+        ("a" * 30 + "epoch7", "a" * 15 + "...epoch7"),
+        ("two\nlines", "two lines"),
+        ("\u65e5\u672c", "??"),
+        ("\u03b1", "\u03b1"),
+    ],
+)
+def test_displayed_names(name, text):
+    assert displayed(name) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.01234, "0.0123"), (9045.2, "9,045"), (1.234e9, "1.23e+09"), (0.0, "0")])
+def test_short_numbers(value, text):
+    assert short(value) == text
+
+
+def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
+    figure = diagnostics.decisions(result)
+    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert legend == ["accepted here", "rejected here", "paper"]
+
+
+def test_pictures_say_their_size_so_that_narrow_pages_can_scroll_them(written):
+    source = (written / "report.html").read_text(encoding="utf-8")
+    sizes = re.findall(r'width="(\d+)" height="(\d+)" style="--pixels: (\d+)"', source)
+    assert len(sizes) == len(FIGURES)
+    for (name, _, _), (width, height, pixels) in zip(FIGURES, sizes, strict=True):
+        shape = imread(written / "figures" / f"{name}.png").shape
+        assert (int(height), int(width)) == shape[:2]
+        assert pixels == width
+
+
+def test_plot_selection_without_certificates(result, tmp_path):
+    outcome = result.outcomes[0]
+    selection = replace(outcome.verdicts[0].selection, baseline=None, learned=None)
+    assert plot_selection(selection, outcome.scenario.problem, tmp_path / "none.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "text"),
+    [(0.19, 4, "0.1900"), (9044.2, 4, "9044"), (99546.4, 4, "99,546"), (None, 4, "-"), (1.0, 4, "1.000")],
+)
+def test_digits(value, count, text):
+    assert digits(value, count) == text
+
+
+def test_templates_escape_and_refuse_what_is_missing():
+    from jinja2 import UndefinedError
+
+    with pytest.raises(UndefinedError):
+        render("validation.html")

@@ -1,0 +1,137 @@
+"""A trial's numbers do not depend on chunks or replications; grids and inputs are checked."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from femcert.errors import InputError
+from femcert.paper.sweep import RULES, Grid, Setting, paper_setting, sweep
+from femcert.paper.sweep.draw import draw
+from femcert.paper.sweep.run import decide
+
+SMALL = Grid(replications=2)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return sweep(grid=SMALL, chunk=SMALL.trials)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 97, 840, 1003, 10_000])
+def test_chunks_do_not_change_a_byte(whole, chunk):
+    grid = SMALL if chunk > 1 else Grid(sensors=(10, 70), noise=(0.02,), replications=2)
+    one = whole if chunk > 1 else sweep(grid=grid)
+    assert sweep(grid=grid, chunk=chunk).records.tobytes() == one.records.tobytes()
+
+
+def test_any_trial_alone_is_the_same(whole):
+    setting = paper_setting()
+    for trial in (0, 1, 839, 840, 1234, 1679):
+        alone = decide(setting, SMALL, whole.seed, trial, trial + 1)
+        assert alone.tobytes() == whole.records[trial : trial + 1].tobytes()
+
+
+def test_more_replications_change_no_trial(whole):
+    more = sweep(grid=Grid(replications=3))
+    assert more.records[: SMALL.trials].tobytes() == whole.records.tobytes()
+
+
+def test_another_seed_gives_other_trials(whole):
+    other = sweep(grid=SMALL, seed=whole.seed + 1)
+    assert not np.any(other.records["baseline_error"] == whole.records["baseline_error"])
+
+
+def test_progress_is_told():
+    told = []
+    sweep(grid=Grid(sensors=(10,), replications=1), chunk=50, finished=told.append)
+    assert told == [50, 100, 120]
+
+
+def test_draws_are_what_they_should_be():
+    draws = draw(5, 0, 4000, places=120, dimension=10)
+    rows = np.arange(4000)
+    places = draws.chosen(rows, 10)
+    assert np.all(np.diff(places, axis=1) > 0)
+    counts = np.bincount(places.ravel(), minlength=120)
+    # Binomial with mean 333 and standard deviation 17.5.
+    assert np.all(np.abs(counts - 4000 / 12) < 5 * 17.5)
+    for normals in (draws.noise_normals(rows, 10), draws.perturbation_normals(rows)):
+        assert kstest(normals.ravel(), "norm").pvalue > 1e-3
+    assert np.all((draws.noise > 0.0) & (draws.noise < 1.0))
+    assert abs(np.corrcoef(draws.noise[:, 0], draws.perturbation[:, 0])[0, 1]) < 0.1
+
+
+def test_all_places_may_be_taken():
+    draws = draw(5, 0, 3, places=12, dimension=2)
+    assert np.array_equal(draws.chosen(np.arange(3), 12), [list(range(12))] * 3)
+
+
+def test_the_grid_numbers_its_trials():
+    grid = Grid()
+    assert (grid.cells, grid.trials) == (840, 21_000)
+    values = grid.values(np.array([0, 1, 839, 840]))
+    assert values.sensors.tolist() == [10, 10, 70, 10]
+    assert values.mismatch.tolist() == [0.0, 0.02, 0.10, 0.0]
+    assert values.perturbation.tolist() == [0.0, 0.0, 0.40, 0.0]
+    found = sweep(grid=Grid(sensors=(10, 20), noise=(0.0, 0.1), replications=1), rules={"d": RULES["dominance"]})
+    picked = found.outcome(sensors=20, noise=0.1, perturbation=0.4)
+    assert picked.trials == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sensors": ()}, "sensors is empty"),
+        ({"sensors": (0,)}, "whole number of at least 1"),
+        ({"sensors": (10.5,)}, "whole number"),
+        ({"sensors": 10}, "expected a sequence"),
+        ({"sensors": (10, 10)}, "each number once"),
+        ({"noise": (-0.1,)}, "none below zero"),
+        ({"noise": (np.nan,)}, "NaN"),
+        ({"perturbation": "0.1"}, "expected a sequence"),
+        ({"mismatch": (0.0, 0.0)}, "each number once"),
+        ({"replications": 0}, "whole number of at least 1"),
+    ],
+)
+def test_bad_grids_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Grid(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 1.5}, "seed is 1.5"),
+        ({"chunk": 0}, "chunk is 0"),
+        ({"rules": {}}, "rules is {}; expected a mapping"),
+        ({"rules": 3}, "rules is 3; expected a mapping"),
+        ({"rules": {"r": 3}}, "rules has 3 as 'r'; expected names, and callables"),
+        ({"rules": {3: len}}, "as 3; expected names"),
+        ({"setting": 3}, "setting is a int; expected a Setting"),
+        ({"chunk": 2_000_000, "grid": {"replications": 10_000}}, "chunk is 2,000,000; expected at most"),
+        ({"grid": {"replications": 10**18}}, "more than 100,000,000 trials"),
+        ({"grid": {"noise": [[0.0]]}}, r"noise is \[\[0.0\]\]; expected a sequence of numbers"),
+        ({"grid": {"sensors": [[10]]}}, "an entry of sensors"),
+        ({"finished": 3}, "finished is 3; expected a function"),
+        ({"seed": 2**63}, "seed is 9223372036854775808; expected at most"),
+        ({"grid": Grid(sensors=(121,))}, "121 sensors are more than the 120 places"),
+    ],
+)
+def test_bad_sweeps_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        sweep(**options)
+
+
+def test_bad_questions_are_refused(whole):
+    for ask in (lambda: whole.outcome("oracle"), lambda: whole.outcome(noise=0.03), lambda: whole.by("time")):
+        with pytest.raises(InputError, match="expected one of"):
+            ask()
+    with pytest.raises(InputError, match="unknown axis"):
+        whole.outcome(time=1.0)
+    assert len(whole.by("noise")) == 5 * len(RULES)
+
+
+def test_a_setting_needs_a_linear_problem():
+    with pytest.raises(InputError, match="expects a linear one"):
+        Setting.of(None, truth=[1.0], mismatch=[0.0], weight=1.0)

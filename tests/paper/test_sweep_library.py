@@ -1,0 +1,127 @@
+"""The batched rules say what the library says of the same trial, built as a problem object."""
+
+import numpy as np
+import pytest
+from sweep_helpers import RULES as LIBRARY
+from sweep_helpers import single
+
+import femcert as fc
+from femcert.errors import InputError
+from femcert.paper.sweep import RULES, Grid, Setting, paper_setting
+from femcert.paper.sweep.grid import AXES
+from femcert.paper.sweep.setting import paper_mismatch, paper_problem, paper_truth
+from femcert.paper.sweep.table import outcome
+from femcert.paper.sweep.trial import batches
+
+SEED = 7
+SETTING = paper_setting()
+GRID = Grid()
+# One for each of the 840 cells would take long; a step that is prime to all axes meets every value of each of them.
+SAMPLE = range(3, 840, 23)
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """``{trial: (batch, row, {rule: verdict})}`` of the first replication."""
+    found = {}
+    for rows, trials in batches(SETTING, GRID, SEED, 0, 840):
+        said = {name: rule(trials) for name, rule in RULES.items()}
+        found |= {int(trial): (trials, i, said) for i, trial in enumerate(rows)}
+    return found
+
+
+def tolerance(trials, i):
+    """1e-9, unless the condition number of the forward matrix leaves less of its smallest singular value.
+
+    LAPACK's singular values err by ``p eps`` times the largest one, with the number of rows for p.
+    """
+    condition = trials.constant[i] * trials.fit.singular[i, 0]
+    return max(1e-9, trials.values.shape[-1] * np.finfo(float).eps * condition)
+
+
+def test_nearly_all_trials_are_compared_to_nine_digits(verdicts):
+    tolerances = np.array([tolerance(*verdicts[trial][:2]) for trial in SAMPLE])
+    assert np.mean(tolerances == 1e-9) > 0.9
+
+
+@pytest.mark.parametrize("trial", SAMPLE)
+def test_a_trial_agrees_with_the_library(verdicts, trial):
+    trials, i, said = verdicts[trial]
+    one = single(SETTING, GRID, SEED, trial)
+    np.testing.assert_allclose(trials.values[i], one.data.values, rtol=0.0, atol=1e-12)
+    c, _ = one.problem.parameters.project(one.baseline.parameter)
+    # In norm: rounding mixes the components, also into those that are small.
+    expected = one.problem.parameters.root @ c
+    atol = tolerance(trials, i) * np.linalg.norm(expected)
+    np.testing.assert_allclose(trials.baseline.x[i], expected, rtol=0.0, atol=atol)
+    # Where residuals are rounding errors alone, two ways to compute them agree to that only.
+    rounding, rel = trials.constant[i] * 1e-12, tolerance(trials, i)
+    for name in LIBRARY:
+        selection, verdict = one.selection(name), said[name]
+        assert selection.accepted == verdict.accepted[i], name
+        assert (selection.status == "undecided") == verdict.undecided[i], name
+        if verdict.learned is not None:
+            assert selection.baseline.radius.value == pytest.approx(verdict.baseline[i], rel=rel, abs=rounding), name
+            assert selection.learned.radius.value == pytest.approx(verdict.learned[i], rel=rel, abs=rounding), name
+        else:
+            size = one.problem.parameters.norm(one.baseline.parameter) ** 2
+            assert selection.comparison.margin == pytest.approx(verdict.margin[i], rel=rel, abs=1e-9 * size), name
+
+
+def test_the_sample_meets_every_setting_and_both_decisions(verdicts):
+    values = GRID.values(np.array(SAMPLE))
+    for name in AXES:
+        assert set(getattr(values, name).tolist()) == set(getattr(GRID, name))
+    for name in RULES:
+        decisions = {bool(verdicts[trial][2][name].accepted[verdicts[trial][1]]) for trial in SAMPLE}
+        assert decisions == {True, False}, name
+
+
+def test_a_trial_without_certificate_is_undecided_by_both():
+    """Ten sensors so badly placed that sigma_min is zero to rounding."""
+    grid = Grid(sensors=(10,), noise=(0.0,), perturbation=(0.0,), mismatch=(0.0,), replications=3000)
+    bad = [
+        (int(row), trials.constant[i], {name: rule(trials) for name, rule in RULES.items()}, i)
+        for rows, trials in batches(SETTING, grid, SEED, 0, grid.trials)
+        for i, row in enumerate(rows)
+        if not np.isfinite(trials.constant[i])
+    ][:3]
+    assert bad
+    for trial, _, said, i in bad:
+        one = single(SETTING, grid, SEED, trial)
+        for name in ("operational", "residual"):
+            assert not said[name].accepted[i]
+            assert said[name].ratio[i] == np.inf
+            assert said[name].undecided[i]
+            selection = one.selection(name)
+            assert selection.status == "undecided"
+            assert selection.baseline is None
+
+
+def test_fewer_sensors_than_modes_certify_nothing():
+    grid = Grid(sensors=(6,), noise=(0.01,), perturbation=(0.0,), mismatch=(0.0,), replications=4)
+    [(_, trials)] = batches(SETTING, grid, SEED, 0, 4)
+    for name, rule in RULES.items():
+        assert not rule(trials).accepted.any(), name
+        assert rule(trials).undecided.all(), name
+    # Better candidates that were not judged are no false rejections.
+    accepted, undecided, better = np.eye(3, dtype=bool)[0], np.eye(3, dtype=bool)[2], np.ones(3, dtype=bool)
+    found = outcome("any", accepted, undecided, better, ~better)
+    assert (found.trials, found.accepted, found.false_rejections, found.undecided) == (3, 1, 1, 1)
+
+
+def test_the_reference_is_not_the_batch(verdicts):
+    """Another trial's data do not agree: the comparison above can fail."""
+    trials, i, _ = verdicts[3]
+    other = single(SETTING, GRID, SEED + 1, 3)
+    assert not np.allclose(trials.values[i], other.data.values, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [{"ball": True}, {"source": True}])
+def test_a_setting_that_the_sweep_cannot_do_is_refused(wrong):
+    whole = paper_problem()
+    space = whole.parameters.within_ball(1.0) if "ball" in wrong else whole.parameters
+    edge = {"dirichlet": 1.0} if "source" in wrong else {}
+    problem = fc.EllipticSource(whole.basis, parameters=space, sensors=whole.sensors, **edge)
+    with pytest.raises(InputError, match="expects none of them"):
+        Setting.of(problem, truth=paper_truth(), mismatch=paper_mismatch(whole), weight=1e-5)

@@ -1,0 +1,352 @@
+"""The sweep on processes, on clients and from files: the same records, whoever computes them."""
+
+import os
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from scipy.sparse import identity
+
+import femcert as fc
+from femcert.errors import InputError, SolveError
+from femcert.linalg import Factorization, use_backend
+from femcert.linalg.backends import is_installed
+from femcert.paper.sweep import (
+    RULES,
+    Grid,
+    Setting,
+    Sweep,
+    Verdict,
+    paper_setting,
+    run,
+    sweep,
+)
+from femcert.paper.sweep.rules import weighted
+
+GRID = Grid(sensors=(10, 35), noise=(0.0, 0.05), perturbation=(0.0, 0.1), mismatch=(0.0, 0.02), replications=40)
+SMALL = replace(GRID, sensors=(10,), perturbation=(0.1,), replications=10)
+
+
+class Stop(Exception):
+    """Somebody interrupts."""
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return sweep(grid=GRID)
+
+
+def stop_after(trials):
+    def finished(done):
+        if done >= trials:
+            raise Stop
+
+    return finished
+
+
+def same(one, other):
+    return one.records.tobytes() == other.records.tobytes()
+
+
+# Rules at the top of the module, for other processes.
+def never(trials):
+    # Without a Dask client nobody needs Dask.
+    assert "distributed" not in sys.modules
+    return Verdict(np.zeros(len(trials.level), dtype=bool))
+
+
+def deadly(trials):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def solving(trials):
+    """Accepts where multigrid solves, which nobody chooses for four unknowns unasked."""
+    found = Factorization(identity(4), definite=True)
+    return Verdict(np.full(len(trials.level), (found.backend, found.tolerance) == ("multigrid", 0.01)))
+
+
+def broken(trials):
+    raise ZeroDivisionError("mine")
+
+
+# Who computes
+
+
+def test_two_processes(whole):
+    told = []
+    found = sweep(grid=GRID, jobs=2, chunk=97, rules={**RULES, "never": never}, finished=told.append)
+    assert all(np.array_equal(found.ratio(rule), whole.ratio(rule), equal_nan=True) for rule in RULES)
+    assert found.outcomes() == [*whole.outcomes(), found.outcome("never")]
+    assert told == [*range(97, GRID.trials, 97), GRID.trials]
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [partial(ThreadPoolExecutor, 3), partial(ProcessPoolExecutor, 2, get_context("spawn"))],
+    ids=["threads", "processes"],
+)
+def test_an_executor(whole, executor, tmp_path):
+    with executor() as client:
+        assert same(sweep(grid=GRID, client=client, chunk=97, out=tmp_path / "out"), whole)
+    assert same(sweep(grid=GRID, chunk=97, out=tmp_path / "out", resume=True), whole)
+
+
+def test_anything_with_submit(whole):
+    class Now:
+        """Computes when it is asked."""
+
+        def __init__(self):
+            self.asked = []
+
+        def submit(self, function, *arguments):
+            self.asked.append(arguments)
+            return Later(partial(function, *arguments))
+
+    class Later:
+        def __init__(self, result):
+            self.result = result
+
+    client = Now()
+    assert same(sweep(grid=GRID, client=client, chunk=100), whole)
+    assert client.asked == [(start, min(start + 100, GRID.trials)) for start in range(0, GRID.trials, 100)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_cluster(whole):
+    """Two workers in processes of their own; rules of this process go along."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    rules = {"none": lambda trials: Verdict(trials.level < 0.0), **RULES}
+    with (
+        distributed.LocalCluster(processes=True, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        assert same(sweep(grid=GRID, client=client, chunk=97), whole)
+        assert same(sweep(grid=GRID, client=client, rules=rules), sweep(grid=GRID, rules=rules))
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            sweep(grid=SMALL, client=client, rules={"broken": broken})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_worker_that_dies_is_said():
+    with pytest.raises(SolveError, match="workers were lost"):
+        sweep(grid=SMALL, jobs=2, chunk=10, rules={"deadly": deadly})
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_rule_raises_comes_through(jobs):
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        sweep(grid=SMALL, jobs=jobs, chunk=10, rules={**RULES, "broken": broken})
+
+
+def test_a_rule_that_cannot_be_sent():
+    with pytest.raises(InputError, match="at the top of a module"):
+        sweep(grid=SMALL, jobs=2, rules={"local": lambda trials: never(trials)})
+
+
+@pytest.mark.skipif(not is_installed("multigrid"), reason="pyamg is not installed")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rules_solve_with_the_backend_that_is_named_around_the_sweep(jobs):
+    with use_backend("multigrid", tolerance=0.01):
+        inside = sweep(grid=SMALL, jobs=jobs, chunk=10, rules={"solving": solving})
+    outside = sweep(grid=SMALL, jobs=jobs, chunk=10, rules={"solving": solving})
+    assert inside.records["accepted"].all()
+    assert not outside.records["accepted"].any()
+
+
+# From files
+
+
+def test_an_interrupted_sweep_goes_on(whole, tmp_path):
+    with pytest.raises(Stop):
+        sweep(grid=GRID, out=tmp_path, chunk=97, finished=stop_after(200))
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert len(kept) == 3
+    told = []
+    assert same(sweep(grid=GRID, out=tmp_path, chunk=97, resume=True, finished=told.append), whole)
+    assert told == [291, *range(388, GRID.trials, 97), GRID.trials]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    again = []
+    assert same(sweep(grid=GRID, out=tmp_path, chunk=97, resume=True, finished=again.append), whole)
+    assert again == [GRID.trials]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_hole_is_filled(whole, tmp_path):
+    sweep(grid=GRID, out=tmp_path, chunk=97)
+    sorted(tmp_path.glob("*.npz"))[1].unlink()
+    # Left by a process that was killed.
+    (tmp_path / ".000000000-000000097.npz.1.part").write_text("half")
+    told = []
+    assert same(sweep(grid=GRID, out=tmp_path, chunk=97, resume=True, finished=told.append), whole)
+    assert told == [GRID.trials - 97, GRID.trials]
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"grid": Grid.of(vars(SMALL) | {"replications": 41})}, "grid was"),
+        ({"grid": Grid.of(vars(SMALL) | {"noise": (0.0,)})}, "grid was"),
+        ({"seed": 5}, "seed was 101, now it is 5"),
+        ({"chunk": 11}, "chunk was 10, now it is 11"),
+        ({"rules": {"exact": RULES["exact"]}}, "rules was"),
+        ({"rules": {**RULES, "exact": never}}, "rules was"),
+        ({"rules": {**RULES, "operational": partial(weighted, pde=0.06)}}, "rules was"),
+        ({"rules": dict(reversed(RULES.items()))}, "rules was"),
+        ({"setting": replace(paper_setting(), weight=2e-5)}, "problem was"),
+    ],
+)
+def test_other_settings_are_refused(tmp_path, options, word):
+    with pytest.raises(Stop):
+        sweep(grid=SMALL, chunk=10, out=tmp_path, finished=stop_after(1))
+    before = sorted((path.name, path.read_bytes()) for path in tmp_path.iterdir())
+    with pytest.raises(InputError, match=f"other settings: {word}"):
+        sweep(**{"grid": SMALL, "chunk": 10, **options}, out=tmp_path, resume=True)
+    assert sorted((path.name, path.read_bytes()) for path in tmp_path.iterdir()) == before
+
+
+def test_another_version_is_refused(tmp_path, monkeypatch):
+    sweep(grid=SMALL, out=tmp_path)
+    monkeypatch.setattr(run, "package_versions", lambda: {"femcert": "0.0"})
+    with pytest.raises(InputError, match="femcert was"):
+        sweep(grid=SMALL, out=tmp_path, resume=True)
+
+
+def test_chunks_are_not_overwritten_unasked(tmp_path):
+    sweep(grid=SMALL, out=tmp_path)
+    with pytest.raises(InputError, match="unfinished sweep; resume it, or remove it"):
+        sweep(grid=SMALL, out=tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{", "3", "\x00", "[]", ""])
+def test_damaged_settings_are_said(tmp_path, text):
+    sweep(grid=SMALL, out=tmp_path)
+    (tmp_path / "settings.json").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"settings.json is damaged; remove"):
+        sweep(grid=SMALL, out=tmp_path, resume=True)
+
+
+def test_a_damaged_chunk_is_said(tmp_path):
+    sweep(grid=SMALL, chunk=10, out=tmp_path)
+    first, second = sorted(tmp_path.glob("*.npz"))[:2]
+    content = bytearray(first.read_bytes())
+    # In the records, which the archive's checksum covers.
+    content[len(content) // 2] ^= 1
+    for damaged in (bytes(content), content[:-5], b"", b"PK\x03\x04 no archive"):
+        first.write_bytes(damaged)
+        with pytest.raises(InputError, match=f"{first.name}' is not .*; remove it and resume"):
+            sweep(grid=SMALL, chunk=10, out=tmp_path, resume=True)
+    np.savez(first, records=np.load(second)["records"][:5])
+    with pytest.raises(InputError, match="does not hold the records of 10 trials; remove it"):
+        sweep(grid=SMALL, chunk=10, out=tmp_path, resume=True)
+
+
+def test_a_sweep_that_never_began_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        sweep(grid=SMALL, rules={"broken": broken}, out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_is_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="cannot write to"):
+            sweep(grid=SMALL, out=out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "jobs is 0"),
+        ({"jobs": 2, "client": ThreadPoolExecutor(1)}, "jobs and a client"),
+        ({"client": "tcp://x:1"}, "client is a str; expected an object with submit"),
+        ({"resume": True}, "resume is set without out"),
+        ({"grid": {"nois": (0.1,)}}, "did you mean 'noise'"),
+        ({"grid": 3}, "expected a Grid or a mapping"),
+        ({"out": 3}, "out is 3"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(InputError, match=message):
+        fc.sweep(**options)
+
+
+# Results
+
+
+def test_save_and_load(whole, tmp_path):
+    path = tmp_path / "new" / "trials.npz"
+    whole.save(path)
+    found = Sweep.load(path)
+    assert same(found, whole)
+    assert (found.grid, found.seed, found.rules) == (whole.grid, whole.seed, whole.rules)
+    assert str(found) == str(whole)
+    first = path.read_bytes()
+    found.save(path)
+    assert path.read_bytes() == first
+    with np.load(path, allow_pickle=False) as arrays:
+        assert arrays["accepted"].shape == (40, 2, 2, 2, 2, len(RULES))
+        assert arrays["noise"].tolist() == [0.0, 0.05]
+
+
+def test_other_files_are_no_sweeps(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.ones(3))
+    (tmp_path / "b.npz").write_text("text")
+    (tmp_path / "c.npz").write_bytes(b"PK\x03\x04 and nothing else")
+    np.save(tmp_path / "d.npy", np.ones(3))
+    for name in ("a.npz", "b.npz", "c.npz", "d.npy"):
+        with pytest.raises(InputError, match="is not the file of a sweep"):
+            Sweep.load(tmp_path / name)
+    with pytest.raises(InputError, match="cannot be read"):
+        Sweep.load(tmp_path / "nothing.npz")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"accepted": np.array(True)}, {"rules": np.zeros(0)}, {"seed": np.arange(3)}, {"noise": np.array([["x"]])},
+        {"sensors": np.array([1.5])}, {"ratio": np.zeros((10, 1))}, {"accepted": np.ones((10, 1, 2, 1, 2, 1))},
+        {"baseline_error": np.array(["x"] * 40)}, {"noise": np.array([np.nan, 1.0])},
+    ],
+)  # fmt: skip
+def test_archives_of_something_else_are_refused(tmp_path, change):
+    sweep(grid=SMALL, rules={"exact": RULES["exact"]}).save(tmp_path / "trials.npz")
+    with np.load(tmp_path / "trials.npz") as arrays:
+        parts = {**arrays, **change}
+    np.savez(tmp_path / "other.npz", **parts)
+    with pytest.raises(InputError, match=r"other.npz'"):
+        Sweep.load(tmp_path / "other.npz")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+def test_results_in_a_pipe_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "trials.npz")
+    with pytest.raises(InputError, match=r"trials.npz': it is a pipe or a device"):
+        Sweep.load(tmp_path / "trials.npz")
+
+
+def test_a_problem_in_the_plane_with_its_own_class_and_rule():
+    """Averages on a square, eigenmodes of its Laplacian; a rule of the user beside those of the library."""
+    from skfem import Basis, ElementTriP1, MeshTri
+
+    basis = Basis(MeshTri.init_tensor(*2 * [np.linspace(0.0, 1.0, 13)]), ElementTriP1())
+    space = fc.EigenmodeSpace(basis, 4)
+    points = np.stack(np.meshgrid(*2 * [np.linspace(0.15, 0.85, 5)]), -1).reshape(-1, 2)
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, points, radius=0.1))
+    bump = fc.EigenmodeSpace(basis, 9).matrix[:, 8]
+    setting = Setting.of(problem, truth=[1.0, -0.5, 0.25, 0.1], mismatch=np.asarray(bump).ravel(), weight=1e-6)
+
+    def oracle(trials):
+        return Verdict(trials.learned.error <= trials.baseline.error)
+
+    grid = {"sensors": (4, 8, 25), "noise": (0.0, 0.05), "perturbation": (0.0, 0.2), "mismatch": (0.0,)}
+    found = fc.sweep(setting=setting, grid=grid, rules={**RULES, "oracle": oracle}, chunk=64)
+    best = found.outcome("oracle")
+    assert best.unsafe == best.false_rejections == 0
+    assert 0 < found.outcome("dominance").accepted < best.accepted
+    assert found.outcome("dominance").unsafe == 0
