@@ -17,7 +17,7 @@ PACKAGE = Path(fc.__file__).parent
 CALLS = {"eval", "exec", "compile", "__import__"}
 MODULES = {"pickle", "cPickle", "_pickle", "dill", "joblib", "shelve", "marshal", "cloudpickle", "yaml", "runpy"}
 # A sweep tries whether its rules can be sent to its own workers; it reads no pickle.
-WORKERS = {"study/sweep/run.py": {"pickle"}}
+WORKERS = {"paper/sweep/run.py": {"pickle"}}
 
 
 def imports(tree):

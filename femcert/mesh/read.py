@@ -176,7 +176,7 @@ def read_raw(path: Any) -> meshio.Mesh:
     except ModuleNotFoundError as error:
         raise InputError(f"its reader needs the package {error.name}; pip install it, or convert to .vtu") from None
     except (*_READ_ERRORS, Warning) as error:
-        raise InputError(f"it cannot be read, is it damaged? ({_reason(error, said.getvalue())})") from None
+        raise InputError(f"it cannot be read, damaged or of an unknown kind ({_reason(error, said.getvalue())})") from None
     # Of a damaged field meshio only says that it leaves it out.
     if "Skipping" in said.getvalue():
         raise InputError("one of its fields is damaged; expected whole ones")

@@ -37,7 +37,8 @@ class Polynomial:
 
     Notes
     -----
-    A declaration that samples contradict is refused where it is used; one that they do not contradict is believed.
+    A declaration that samples contradict is refused where it is used: one that is off by more than 1e-8 of the largest
+    value anywhere, beyond `error`. One that they do not contradict is believed.
 
     Examples
     --------

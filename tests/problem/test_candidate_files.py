@@ -175,7 +175,7 @@ def test_fields_that_are_missing_or_of_another_kind(tmp_path):
     (tmp_path / "net.VTU").write_bytes((tmp_path / "net.vtu").read_bytes())
     refused(problem, tmp_path / "net.VTU", "NaN or infinite")
     (tmp_path / "net.vtu").write_text("<html></html>")
-    refused(problem, tmp_path / "net.vtu", "cannot be read, is it damaged")
+    refused(problem, tmp_path / "net.vtu", "cannot be read")
 
 
 def test_tables_of_points(tmp_path):
@@ -264,7 +264,7 @@ def test_files_that_claim_to_be_huge_are_refused(tmp_path):
     meshio.write(path, file_mesh(basis, {"parameter": q}), binary=False)
     text = path.read_text()
     path.write_text(text.replace('NumberOfPoints="25"', 'NumberOfPoints="1000000000000"'))
-    refused(problem, path, "cannot be read, is it damaged")
+    refused(problem, path, "cannot be read")
     header = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }"
     with zipfile.ZipFile(tmp_path / "net.npz", "w") as archive:
         archive.writestr("parameter.npy", header.ljust(127) + b"\n")
@@ -273,7 +273,7 @@ def test_files_that_claim_to_be_huge_are_refused(tmp_path):
         f'<!ENTITY a{i} "{10 * f"&a{i - 1};"}">' for i in range(1, 12)
     )
     path.write_text(f'<?xml version="1.0"?>{bomb}]><VTKFile>&a11;</VTKFile>')
-    refused(problem, path, "cannot be read, is it damaged")
+    refused(problem, path, "cannot be read")
 
 
 def _written(folder, ending):
