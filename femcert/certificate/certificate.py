@@ -10,14 +10,15 @@ from ..bound import Bound
 from ..checks import number
 from ..errors import UncertifiedError
 from ..residual import Residuals
+from ..shown import Shown
 from ..stability import Stability
 
 # What is said of an answer whose radius is larger than its norm.
 UNDETERMINED = "the data do not determine this"
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What is known about one candidate.
 
     Attributes
@@ -52,6 +53,18 @@ class Certificate:
     size: float | None = None
     norm: str | None = None
     _distance: Callable[[Any], float] | None = field(default=None, repr=False, compare=False)
+
+    def summary(self) -> dict[str, str]:
+        """The radius with its scope and scale, what it rests on."""
+        constant = {} if self.stability is None else {"stability": str(self.stability.constant)}
+        return {
+            "candidate": f"{self.name}, radius {self.radius}",
+            "scope": self.scope,
+            "relative": self.scale_of_answer or "the size of the answer is not known",
+            "misfit": str(self.residuals.data),
+            "noise level": f"{self.noise_level:.4g}",
+            **constant,
+        }
 
     @property
     def relative(self) -> float | None:

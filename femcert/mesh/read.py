@@ -176,7 +176,8 @@ def read_raw(path: Any) -> meshio.Mesh:
     except ModuleNotFoundError as error:
         raise InputError(f"its reader needs the package {error.name}; pip install it, or convert to .vtu") from None
     except (*_READ_ERRORS, Warning) as error:
-        raise InputError(f"it cannot be read, damaged or of an unknown kind ({_reason(error, said.getvalue())})") from None
+        why = _reason(error, said.getvalue())
+        raise InputError(f"it cannot be read: damaged, or of a kind that meshio does not know ({why})") from None
     # Of a damaged field meshio only says that it leaves it out.
     if "Skipping" in said.getvalue():
         raise InputError("one of its fields is damaged; expected whole ones")

@@ -14,6 +14,7 @@ from skfem import Basis
 from ..checks import Array, count, freeze_sparse, number, real_vector
 from ..errors import InputError
 from ..mesh.elements import check_state_basis, mass_matrix, same_mesh
+from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
 from .data import Data, gaussian_radius
 from .sensors import Sensors
@@ -23,7 +24,7 @@ from .space import ParameterSpace, check_space
 ROUNDING = 1e-12
 
 
-class Problem(ABC):
+class Problem(Shown, ABC):
     """An inverse problem on finite elements: recover `parameter` from sensor values of its state.
 
     A subclass gives `solve` and `residual`; everything that a certificate needs follows.
@@ -81,6 +82,15 @@ class Problem(ABC):
     def observation_count(self) -> int:
         """Length of the data vector."""
         return self.sensors.count
+
+    def summary(self) -> dict[str, str]:
+        """Mesh, class, sensors and boundary conditions."""
+        return {
+            "mesh": of_basis(self.basis),
+            "parameters": in_brief(self.parameters),
+            "sensors": in_brief(self.sensors),
+            "boundary": in_brief(self.boundary),
+        }
 
     def check_parameter(self, parameter: Any) -> Array:
         """`parameter` as a finite real dof vector on the parameter's basis, or an `InputError`."""

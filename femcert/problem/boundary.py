@@ -18,6 +18,7 @@ from ..mesh.assembly import mass_form
 from ..mesh.elements import nodal_values
 from ..mesh.facets import index_facets
 from ..mesh.read import boundary_facets
+from ..shown import Shown
 
 Value = float | Callable[[Array], Any]
 
@@ -32,8 +33,8 @@ class Part:
     coefficient: Value = 0.0
 
 
-@dataclass(frozen=True)
-class BoundaryConditions:
+@dataclass(frozen=True, repr=False)
+class BoundaryConditions(Shown):
     """Boundary conditions as algebra: prescribed dofs, and what natural conditions add to operator and load. Read-only.
 
     Attributes
@@ -58,6 +59,13 @@ class BoundaryConditions:
     load: Array | None
     dirichlet: tuple[Part, ...]
     natural: tuple[Part, ...]
+
+    def summary(self) -> dict[str, str]:
+        """How many dofs are prescribed, and where."""
+        parts = [f"u given on {part.name}" for part in self.dirichlet if len(part.facets)]
+        parts += [f"flux given on {part.name}" for part in self.natural]
+        prescribed = f"{len(self.prescribed)} of {self.basis.N} dofs prescribed"
+        return {"conditions": "; ".join([prescribed, *parts[:3]]) + ("; ..." if len(parts) > 3 else "")}
 
     @property
     def homogeneous(self) -> bool:

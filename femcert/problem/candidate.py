@@ -12,13 +12,14 @@ from ..errors import InputError
 from ..mesh.elements import same_mesh, sampled
 from ..mesh.read import about
 from ..mesh.transfer import Interpolation, PointCloud, on_dofs
+from ..shown import Shown
 from .base import Problem
 from .candidate_files import read_fields, write_archive
 from .candidate_functions import Functions, callable_of, checked_envelope, sampled_state
 from .candidate_values import stored, stored_number
 
 
-class Candidate:
+class Candidate(Shown):
     """A pair (state, parameter) of dof vectors, read-only from here on.
 
     Parameters
@@ -82,6 +83,18 @@ class Candidate:
     def interpolation(self) -> Interpolation | None:
         """How far it is from the values that it was interpolated from; None if nothing was interpolated."""
         return self._interpolation
+
+    def summary(self) -> dict[str, str]:
+        """Name, sizes, and how it was interpolated."""
+        made = {} if self._interpolation is None else {"values": str(self._interpolation)}
+        stationary = "not reported" if self.optimality is None else f"{self.optimality:.4g}"
+        return {
+            "name": self.name,
+            "parameter": f"{self._parameter.size} dofs",
+            "state": "none" if self._state is None else f"shape {self._state.shape}",
+            "optimality": stationary,
+            **made,
+        }
 
     def __repr__(self) -> str:
         size = "no state" if self._state is None else f"state {self._state.shape}"

@@ -11,6 +11,7 @@ from scipy.special import chdtri
 
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
+from ..shown import Shown
 
 
 def gaussian_radius(size: int, confidence: float) -> float:
@@ -21,7 +22,7 @@ def gaussian_radius(size: int, confidence: float) -> float:
     return float(np.sqrt(chdtri(size, 1.0 - level)))
 
 
-class Data:
+class Data(Shown):
     """Values ``y = H u + e`` with ``‖e‖_Y <= noise_level``. Read-only.
 
     Parameters
@@ -115,6 +116,14 @@ class Data:
     def norm(self, values: Array) -> float:
         """``‖values‖_Y``."""
         return float(np.linalg.norm(self.whiten(values)))
+
+    def summary(self) -> dict[str, str]:
+        """Count and size of the values, noise."""
+        size = self.norm(self._values)
+        share = f", {100.0 * self._noise_level / size:.3g} % of the data" if size > 0.0 else ""
+        given = "none: the norm is Euclidean" if self._covariance is None else f"of shape {self._covariance.shape}"
+        values = f"{self._values.size} from {self._values.min():.4g} to {self._values.max():.4g}"
+        return {"values": values, "noise level": f"{self._noise_level:.4g}{share}", "covariance": given}
 
     def __repr__(self) -> str:
         return f"Data({self._values.size} values, noise_level={self._noise_level:.4g})"

@@ -19,10 +19,11 @@ from ..mesh.elements import check_state_basis, constant_basis
 from ..mesh.integrate import covered_area, disc_matrix
 from ..mesh.locate import Locator, interpolation_matrix
 from ..mesh.read import measures
+from ..shown import Shown, of_basis
 from .local_spaces import region_indicators
 
 
-class Sensors:
+class Sensors(Shown):
     """Functionals ``y_i = (H u)_i`` given by the rows of `matrix`.
 
     Attributes
@@ -52,6 +53,11 @@ class Sensors:
         if not np.all(np.isfinite(H.data)):
             raise InputError("the sensor matrix has NaN or infinite entries")
         self.matrix = freeze_sparse(H)
+
+    def summary(self) -> dict[str, str]:
+        """How many, and of what."""
+        made = f"a matrix for {self.matrix.shape[1]} dofs" if self.basis is None else of_basis(self.basis)
+        return {"count": f"{self.count} of them", "read": made, "bounded": "on H1" if self.bounded else "not on H1"}
 
     @property
     def count(self) -> int:

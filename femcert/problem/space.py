@@ -24,6 +24,7 @@ from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, degree, mass_matrix
+from ..shown import Shown, of_basis
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
@@ -38,7 +39,7 @@ class Ball:
     matrix: Any = None
 
 
-class ParameterSpace:
+class ParameterSpace(Shown):
     """Parameters ``q = B c`` on the dofs of `basis`.
 
     Parameters
@@ -66,6 +67,13 @@ class ParameterSpace:
         self.inner = inner
         self.matrix = freeze_sparse(matrix) if issparse(matrix) else frozen(matrix)
         self.ball: Ball | None = None
+
+    def summary(self) -> dict[str, str]:
+        """Dimension, norm and ball."""
+        ball = {} if self.ball is None else {"ball": f"radius {self.ball.radius:g}, {self.ball.norm}"}
+        within = "" if self.ball is None else f", in a ball of radius {self.ball.radius:g}"
+        short = f"dimension {self.dimension}, {self.norm_name}{within}"
+        return {"class": short, "fields": of_basis(self.basis), "norm": self.norm_name, **ball}
 
     @property
     def dimension(self) -> int:

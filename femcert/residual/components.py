@@ -10,6 +10,7 @@ from ..checks import Array
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
+from ..shown import Shown
 from .optimality import reduced_gradient_norm
 from .physics import physics_residuals
 
@@ -17,8 +18,8 @@ from .physics import physics_residuals
 COMPONENTS = ("data", "pde", "bc", "optimality", "admissibility")
 
 
-@dataclass(frozen=True)
-class Residuals:
+@dataclass(frozen=True, repr=False)
+class Residuals(Shown):
     """The paper's residual components of one candidate.
 
     Attributes
@@ -43,6 +44,10 @@ class Residuals:
     optimality: Bound
     admissibility: Bound
     reported: bool = True
+
+    def summary(self) -> dict[str, str]:
+        """All five."""
+        return {name: str(bound) for name, bound in self.items()}
 
     def items(self) -> list[tuple[str, Bound]]:
         """Names and components, in the order of the paper."""

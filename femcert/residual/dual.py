@@ -20,6 +20,7 @@ from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
 from ..problem.tomography import Tomography
+from ..shown import Shown
 from .deviation import deviation
 from .indicator import residual_indicators
 from .interval import LineBound, line_bound
@@ -33,7 +34,7 @@ from .workspace import Workspace, workspace_of
 METHODS = ("equilibrated", "enriched", "riesz", "indicator")
 
 
-class DualNorm:
+class DualNorm(Shown):
     """``‖r‖ = sup <r, v> / ‖v‖_V`` over all v in H1 that vanish on the Dirichlet boundary, or what is known of it.
 
     Attributes
@@ -75,6 +76,12 @@ class DualNorm:
         if bound is None:
             raise UncertifiedError(f"method {self.method!r} gave no number")
         return bound
+
+    def summary(self) -> dict[str, str]:
+        """Both bounds, norm and method."""
+        found = {"upper": self.upper, "lower": self.lower}
+        bounds = {name: str(bound) for name, bound in found.items() if bound is not None}
+        return {**bounds, "norm": self.norm, "method": self.method}
 
     def __repr__(self) -> str:
         low = "" if self._lower is None else f"{self.lower.value:.6g} <= "  # type: ignore[union-attr]

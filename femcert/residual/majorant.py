@@ -12,6 +12,7 @@ from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.sample import dot
+from ..shown import Shown
 from .flux import Flux
 from .quadrature import Rule
 from .stars import cross, facet_parameter
@@ -26,8 +27,8 @@ ROUNDING = 1e-9
 SMALL = 1e-2
 
 
-@dataclass(frozen=True)
-class Majorant:
+@dataclass(frozen=True, repr=False)
+class Majorant(Shown):
     """An upper bound of ``‖r‖`` and its parts.
 
     Attributes
@@ -52,6 +53,16 @@ class Majorant:
     defect: float
     exact: bool
     words: str
+
+    def summary(self) -> dict[str, str]:
+        """The bound and its parts."""
+        return {
+            "value": f"{self.value:.6g} on {len(self.elements)} elements",
+            "misfit": f"{self.misfit:.4g}",
+            "oscillation": f"{self.oscillation:.4g}",
+            "defect": f"{self.defect:.4g}",
+            "integrals": self.words or ("exact" if self.exact else "not exact"),
+        }
 
     @property
     def bound(self) -> Bound:

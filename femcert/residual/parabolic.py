@@ -17,6 +17,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
+from ..shown import Shown
 from .interval import line_bound
 from .norms import state_norm
 from .static import ROUNDING, static_bound, static_lower
@@ -27,8 +28,8 @@ from .workspace import Workspace, workspace_of
 POINTS = {"backward-euler": 2, "crank-nicolson": 3}
 
 
-@dataclass(frozen=True)
-class SpaceTimeNorm:
+@dataclass(frozen=True, repr=False)
+class SpaceTimeNorm(Shown):
     """Bounds of ``‖e‖_Y = (int ‖r(t)‖²_V' dt + ‖e(0)‖²)^1/2``, the error of a trajectory.
 
     ``‖e‖_Y² = int ‖e‖_V² + ‖e_t‖²_V' dt + ‖e(T)‖²`` with the energy norm of V: an identity for every trajectory with
@@ -51,6 +52,12 @@ class SpaceTimeNorm:
     residual: Bound
     initial: Bound
     steps: Array
+
+    def summary(self) -> dict[str, str]:
+        """Both bounds and their parts."""
+        below = {} if self.lower is None else {"lower": str(self.lower)}
+        parts = {"residual": str(self.residual), "initial": str(self.initial), "steps": str(len(self.steps))}
+        return {"upper": str(self.upper), **below, **parts}
 
 
 def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool = True) -> SpaceTimeNorm:

@@ -31,7 +31,7 @@ DECISIONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """The selected reconstruction, and why.
 
@@ -102,6 +102,9 @@ class Selection:
     def rows(self) -> list[tuple[str, str, str, str]]:
         """The evidence that decides, as rows (quantity, baseline, learned, how it was measured)."""
         return evidence_rows(self)
+
+    def __repr__(self) -> str:
+        return f"<Selection: {self.decision}: {self.reason}>"
 
     def __str__(self) -> str:
         lines = [f"{self.decision}: {self.reason}"]

@@ -14,6 +14,7 @@ from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
+from ..shown import Shown
 from ..timing import stage
 from .conditional import conditional_parts
 from .continuous import continuous_gap, needed_size
@@ -31,8 +32,8 @@ MOST_DENSE = 1500
 NOT_VALIDATED = "the linearization was not validated; stability(problem, at=..., data=...) does that"
 
 
-@dataclass(frozen=True)
-class Stability:
+@dataclass(frozen=True, repr=False)
+class Stability(Shown):
     """How strongly the data determine the parameter.
 
     Attributes
@@ -77,6 +78,19 @@ class Stability:
     validity: Validity | None = None
     reason: str = ""
     gap: Gap | None = field(default=None, repr=False, compare=False)
+
+    def summary(self) -> dict[str, str]:
+        """Constant, exponent, singular values and scope."""
+        seen = f"{self.sigma_max:.4g} to {self.sigma_min:.4g}, condition {self.condition:.4g}"
+        valid = {} if not self.reason else {"reason": self.reason}
+        return {
+            "constant": str(self.constant),
+            "exponent": f"{self.exponent:.4g}",
+            "singular values": seen,
+            "scope": self.scope,
+            "method": self.method,
+            **valid,
+        }
 
     @cached_property
     def weights(self) -> Weights:

@@ -16,6 +16,7 @@ from skfem import Mesh
 from ..checks import Array
 from ..errors import InputError
 from ..selection import Selection
+from ..shown import MOST_LINES, Shown
 
 COLUMNS = (
     "level", "elements", "dofs", "h", "lower", "upper", "truth", "effectivity", "C_stab", "radius_baseline",
@@ -85,8 +86,8 @@ class Level:
         return {name: getattr(self, name) for name in COLUMNS}
 
 
-@dataclass(frozen=True)
-class Study:
+@dataclass(frozen=True, repr=False)
+class Study(Shown):
     """What a refinement study found.
 
     Attributes
@@ -113,8 +114,21 @@ class Study:
     indicators: tuple[Array, ...] = field(repr=False, compare=False)
     selections: tuple[Selection | None, ...] = field(repr=False, compare=False)
 
+    def summary(self) -> dict[str, str]:
+        """Levels, dofs, rates, and why it ended; `table` has a line for each level."""
+        rates = ", ".join(f"{name} {rate:.3f}" for name, rate in self.rates.items())
+        dofs = [row.dofs for row in self.rows]
+        return {
+            "levels": f"{len(dofs)} levels, {dofs[0]} to {dofs[-1]} dofs",
+            "norm": f"{self.norm}, {self.method}",
+            **({"rates against dofs": rates} if rates else {}),
+            "stopped by": self.stopped,
+        }
+
     def __str__(self) -> str:
-        return self.table()
+        """The table, without the levels in the middle where it has more than eight lines."""
+        lines = self.table().splitlines()
+        return "\n".join(lines if len(lines) <= MOST_LINES else [*lines[:2], "...", *lines[2 - MOST_LINES + 1 :]])
 
     def column(self, name: str) -> list[Any]:
         """One quantity on all levels."""

@@ -27,7 +27,7 @@ def record_type(rules: int) -> np.dtype[np.void]:
     return np.dtype([*errors, ("ratio", "f8", (rules,)), ("accepted", *flags), ("undecided", *flags)])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Sweep:
     """All trials of a sweep, decided by every rule.
 
@@ -142,6 +142,9 @@ class Sweep:
         for name in _COLUMNS:
             records[name] = parts[name].reshape(records[name].shape)
         return cls(grid=grid, seed=seed, rules=rules, records=records)
+
+    def __repr__(self) -> str:
+        return f"<Sweep: {len(self.records)} trials>"
 
     def __str__(self) -> str:
         return table.text(self)
