@@ -21,7 +21,7 @@ from skfem import (
 from zoo import ELEMENTS, MESHES, unit_basis
 
 import femcert as fc
-from femcert.linalg import eigenspaces, installed_backends, use_backend
+from femcert.linalg import eigen, installed_backends, use_backend
 from femcert.problem import modes
 
 
@@ -277,7 +277,7 @@ def test_the_same_columns_with_other_rounding_errors(domain, boundary, monkeypat
     first = fc.EigenmodeSpace(Basis(mesh, ElementTriP1()), 16, boundary=boundary)
     # Of (r / lam)^1/2, below which eigenvalues are told apart no more, for the smallest one that is not zero.
     K, M = first.form("h1-seminorm"), first.form("l2")
-    rounding = eigenspaces.ROUNDING * K.trace() / M.trace()
+    rounding = eigen.ROUNDING * K.trace() / M.trace()
     least = np.sqrt(rounding / first.eigenvalues[1])
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -331,9 +331,9 @@ def test_zero_is_an_eigenvalue_of_each_piece(k):
 
 def test_one_eigen_computation_unless_an_eigenvalue_is_more_than_double(monkeypatch):
     asked = []
-    compute = eigenspaces.smallest_eigenpairs
+    compute = eigen.smallest_eigenpairs
     monkeypatch.setattr(
-        eigenspaces, "smallest_eigenpairs", lambda *a, beyond: asked.append(beyond) or compute(*a, beyond=beyond)
+        eigen, "smallest_eigenpairs", lambda *a, beyond: asked.append(beyond) or compute(*a, beyond=beyond)
     )
     for k in (1, 2, 3, 5, 8):
         fc.EigenmodeSpace(DOUBLE["Q1"](), k)
