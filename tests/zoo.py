@@ -310,8 +310,7 @@ def data(problem: Any, c: Any = None, *, noise: float = 0.02, seed: int = 1, **o
 def solved(problem: Any, parameter: Any = None, optimality: float | None = 0.0, **options) -> fc.Candidate:
     """A parameter (the truth) and its state: without noise nothing is wrong with it."""
     parameter = truth(problem) if parameter is None else parameter
-    state = None if isinstance(problem, fc.Tomography) else problem.solve(parameter)
-    return fc.Candidate(state, parameter, optimality, **options)
+    return fc.Candidate(problem.solve(parameter), parameter, optimality, **options)
 
 
 def misfitting(problem: Any, size: float = 0.5, **options) -> fc.Candidate:
@@ -333,9 +332,7 @@ def unsolved(problem: Any, size: float = 0.1, **options) -> fc.Candidate:
 
 def hallucinated(problem: Any, share: float = 0.1, **options) -> fc.Candidate:
     """A solution that fits the data and is wrong: off in what they show least, by `share` of the noise level there."""
-    nonlinear = isinstance(problem, fc.EllipticCoefficient | fc.NonlinearProblem)
-    matrix = problem.jacobian(truth(problem)) if nonlinear else problem.forward_matrix()
-    _, values, rows = np.linalg.svd(matrix)
+    _, values, rows = np.linalg.svd(problem.linearize(truth(problem)).matrix)
     size = share * data(problem).noise_level / values[len(rows) - 1] if len(values) == len(rows) else 1.0
     return solved(problem, truth(problem) + size * problem.parameters.field(rows[-1]), **options)
 
