@@ -7,8 +7,8 @@ import pytest
 from pages import faked
 
 from femcert import InputError
-from femcert.paper.sweep import page as report
-from femcert.paper.sweep.page import write_sweep
+from femcert.paper import page as report
+from femcert.paper.page import write_sweep
 
 
 def test_an_earlier_run_is_replaced_and_other_files_are_left_alone(small, tmp_path, blank, monkeypatch):
@@ -19,9 +19,10 @@ def test_an_earlier_run_is_replaced_and_other_files_are_left_alone(small, tmp_pa
     # No ratios, no boundary: the picture and the table of an earlier run go away.
     (tmp_path / "regimes.csv").write_bytes(b"old")
     drawn = [
-        (name, (lambda result: None) if name == "boundary" else draw, words) for name, draw, words in report.FIGURES
+        (name, (lambda result: None) if name == "boundary" else draw, words)
+        for name, draw, words in report.SWEEP_FIGURES
     ]
-    monkeypatch.setattr(report, "FIGURES", drawn)
+    monkeypatch.setattr(report, "SWEEP_FIGURES", drawn)
     write_sweep(replace(small, records=faked(rules=small.rules, ratio=np.nan).records), tmp_path)
     assert not (tmp_path / "regimes.csv").exists()
     assert (tmp_path / "figures/ratios.png").exists()

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from pages import SMALL, faked, files, parsed, table
 
-from femcert.paper.sweep import RULES, Grid, Verdict, sweep
-from femcert.paper.sweep import figures as sweep_figures
-from femcert.paper.sweep import heatmaps as sweep_heatmaps
-from femcert.paper.sweep.page import FIGURES, TABLES, owned_files, write_sweep
+from femcert import sweep
+from femcert.paper import RULES, BatchDecision, Grid, sweep_figures
+from femcert.paper.page import SWEEP_FIGURES, SWEEP_TABLES, sweep_files, write_sweep
 
 
 def test_another_grid_has_no_paper_in_it(small, tmp_path, blank):
     write_sweep(small, tmp_path)
-    assert files(tmp_path) == set(owned_files())
-    assert not any("paper" in (tmp_path / name).read_text() for name in TABLES)
+    assert files(tmp_path) == set(sweep_files())
+    assert not any("paper" in (tmp_path / name).read_text() for name in SWEEP_TABLES)
     found, text = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert not any(cell.lower() == "paper" for row in found.rows for cell in row)
     assert "This is not the paper's sweep" in text
@@ -30,10 +29,11 @@ def test_names_of_rules_are_escaped(tmp_path, coarse, monkeypatch):
     name = "<script>alert(1)</script> & $x^2$"
 
     def mine(trials):
-        return Verdict(np.ones(len(trials.level), dtype=bool))
+        return BatchDecision(np.ones(len(trials.level), dtype=bool))
 
     # The one picture with names of rules in it.
-    monkeypatch.setattr("femcert.paper.sweep.page.FIGURES", [drawing for drawing in FIGURES if drawing[0] == "rules"])
+    drawings = [drawing for drawing in SWEEP_FIGURES if drawing[0] == "rules"]
+    monkeypatch.setattr("femcert.paper.page.SWEEP_FIGURES", drawings)
     found = sweep(grid=SMALL, rules={"operational": RULES["operational"], name: mine})
     source = write_sweep(found, tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in source
@@ -46,7 +46,7 @@ def test_a_leading_rule_without_radii_has_no_regimes(tmp_path, coarse):
     found = sweep(grid=SMALL, rules={"dominance": RULES["dominance"]})
     write_sweep(found, tmp_path)
     # A table with a heading alone would look like a result.
-    assert files(tmp_path) == set(owned_files()) - {"figures/boundary.png", "figures/ratios.png", "regimes.csv"}
+    assert files(tmp_path) == set(sweep_files()) - {"figures/boundary.png", "figures/ratios.png", "regimes.csv"}
     _, text = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "compares candidates without radii" in text
     assert not re.search(r"\bnan\b", text)
@@ -89,10 +89,10 @@ def test_many_settings_are_drawn_without_numbers():
     )  # fmt: skip
     rng = np.random.default_rng(3)
     found = faked(grid, ratio=10.0 ** rng.normal(size=grid.trials), learned=10.0 ** rng.normal(size=grid.trials))
-    figure = sweep_heatmaps.ratios(found)
+    figure = sweep_figures.ratios(found)
     assert not figure.axes[0].texts
     assert len(figure.axes[0].get_xticks()) <= 12
-    for draw in (sweep_figures.boundary, sweep_heatmaps.acceptance, sweep_figures.rules):
+    for draw in (sweep_figures.boundary, sweep_figures.acceptance, sweep_figures.rules):
         assert draw(found) is not None
 
 

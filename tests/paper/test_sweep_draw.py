@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from femcert import sweep
 from femcert.errors import InputError
-from femcert.paper.sweep import RULES, Grid, Setting, paper_setting, sweep
-from femcert.paper.sweep.draw import draw
-from femcert.paper.sweep.run import decide
+from femcert.paper import RULES, Grid, Setting, paper_setting
+from femcert.paper.sweep import decide
+from femcert.paper.trials import draw
 
 SMALL = Grid(replications=2)
 
@@ -48,11 +49,11 @@ def test_progress_is_told():
 
 
 def test_draws_are_what_they_should_be():
-    draws = draw(5, 0, 4000, places=120, dimension=10)
+    draws = draw(5, 0, 4000, sites=120, dimension=10)
     rows = np.arange(4000)
-    places = draws.chosen(rows, 10)
-    assert np.all(np.diff(places, axis=1) > 0)
-    counts = np.bincount(places.ravel(), minlength=120)
+    sites = draws.chosen(rows, 10)
+    assert np.all(np.diff(sites, axis=1) > 0)
+    counts = np.bincount(sites.ravel(), minlength=120)
     # Binomial with mean 333 and standard deviation 17.5.
     assert np.all(np.abs(counts - 4000 / 12) < 5 * 17.5)
     for normals in (draws.noise_normals(rows, 10), draws.perturbation_normals(rows)):
@@ -61,8 +62,8 @@ def test_draws_are_what_they_should_be():
     assert abs(np.corrcoef(draws.noise[:, 0], draws.perturbation[:, 0])[0, 1]) < 0.1
 
 
-def test_all_places_may_be_taken():
-    draws = draw(5, 0, 3, places=12, dimension=2)
+def test_all_sites_may_be_taken():
+    draws = draw(5, 0, 3, sites=12, dimension=2)
     assert np.array_equal(draws.chosen(np.arange(3), 12), [list(range(12))] * 3)
 
 
@@ -115,7 +116,7 @@ def test_bad_grids_are_refused(options, message):
         ({"grid": {"sensors": [[10]]}}, "an entry of sensors"),
         ({"finished": 3}, "finished is 3; expected a function"),
         ({"seed": 2**63}, "seed is 9223372036854775808; expected at most"),
-        ({"grid": Grid(sensors=(121,))}, "121 sensors are more than the 120 places"),
+        ({"grid": Grid(sensors=(121,))}, "121 sensors are more than the 120 sites"),
     ],
 )
 def test_bad_sweeps_are_refused(options, message):

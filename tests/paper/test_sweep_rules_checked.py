@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import femcert as fc
-from femcert.paper.sweep.rules import Verdict, weighted
+from femcert.paper.rules import BatchDecision, weighted
 
 GRID = {"sensors": [10], "noise": [0.01], "perturbation": [0.1], "mismatch": [0.0], "replications": 4}
 
@@ -16,36 +16,36 @@ GRID = {"sensors": [10], "noise": [0.01], "perturbation": [0.1], "mismatch": [0.
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda n: Verdict(np.full(n, np.nan)),
-        lambda n: Verdict(np.full(n, -1.0)),
-        lambda n: Verdict(np.array(["no"] * n)),
-        lambda n: Verdict(np.ma.masked_all(n, dtype=bool)),
-        lambda n: Verdict(np.array([True])),
-        lambda n: Verdict(np.True_),
-        lambda n: Verdict(np.ones((n, 1), bool)),
-        lambda n: Verdict(np.ones(n, bool), np.ones(n), np.full(n, np.nan)),
-        lambda n: Verdict(np.ones(n, bool), np.ones(n), np.ones(n, complex)),
-        lambda n: Verdict(np.ones(n, bool), np.array(["1"] * n), np.ones(n)),
-        lambda n: Verdict(np.ones(n, bool), np.ones(n), np.array([None] * n)),
-        lambda n: Verdict(np.ones(n, bool), np.ones(n), np.ones(n + 1)),
-        lambda n: Verdict(np.ones(n, bool), np.ones(n), -np.ones(n)),
-        lambda n: Verdict(np.ones(n, bool), np.full(n, -np.inf), np.ones(n)),
+        lambda n: BatchDecision(np.full(n, np.nan)),
+        lambda n: BatchDecision(np.full(n, -1.0)),
+        lambda n: BatchDecision(np.array(["no"] * n)),
+        lambda n: BatchDecision(np.ma.masked_all(n, dtype=bool)),
+        lambda n: BatchDecision(np.array([True])),
+        lambda n: BatchDecision(np.True_),
+        lambda n: BatchDecision(np.ones((n, 1), bool)),
+        lambda n: BatchDecision(np.ones(n, bool), np.ones(n), np.full(n, np.nan)),
+        lambda n: BatchDecision(np.ones(n, bool), np.ones(n), np.ones(n, complex)),
+        lambda n: BatchDecision(np.ones(n, bool), np.array(["1"] * n), np.ones(n)),
+        lambda n: BatchDecision(np.ones(n, bool), np.ones(n), np.array([None] * n)),
+        lambda n: BatchDecision(np.ones(n, bool), np.ones(n), np.ones(n + 1)),
+        lambda n: BatchDecision(np.ones(n, bool), np.ones(n), -np.ones(n)),
+        lambda n: BatchDecision(np.ones(n, bool), np.full(n, -np.inf), np.ones(n)),
         lambda n: np.ones(n, bool),
         lambda n: None,
     ],
 )
-def test_what_is_no_verdict(answer):
+def test_what_is_no_decision(answer):
     with pytest.raises(fc.InputError, match="the rule 'mine' returned"):
         fc.sweep(grid=GRID, rules={"mine": lambda trials: answer(len(trials.values))})
 
 
 def test_what_is_one():
-    found = fc.sweep(grid=GRID, rules={"mine": lambda trials: Verdict(np.ones(len(trials.values), bool))})
+    found = fc.sweep(grid=GRID, rules={"mine": lambda trials: BatchDecision(np.ones(len(trials.values), bool))})
     assert found.outcome("mine").accepted == 4
 
 
 def test_a_ratio_is_that_of_the_radii():
-    class Boastful(Verdict):
+    class Boastful(BatchDecision):
         @property
         def ratio(self):
             return np.zeros((2, 3))
@@ -69,7 +69,7 @@ def test_a_rule_cannot_change_what_the_next_one_sees():
 
         def writes(trials, part=part):
             part(trials)[:] = 0.0
-            return Verdict(np.ones(len(trials.values), bool))
+            return BatchDecision(np.ones(len(trials.values), bool))
 
         with pytest.raises(ValueError, match="read-only"):
             fc.sweep(grid=GRID, rules={"mine": writes})

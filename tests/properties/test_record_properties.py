@@ -11,7 +11,7 @@ from property_problems import coefficient, coefficients, heat, regions, source, 
 
 import femcert as fc
 from femcert.certificate import Certificate
-from femcert.paper.sweep import Sweep
+from femcert.paper import Sweep
 
 RULES = [
     fc.ResidualRadius(),
