@@ -165,7 +165,7 @@ def poisson_learned(case: Scenario, rng: np.random.Generator) -> list[Learned]:
     """Close to the truth; shifted in three modes; and a state that does not solve its own equation."""
     good = case.moved(rng, POISSON.perturbation)
     rough = case.moved(rng, UNFINISHED_PERTURBATION)
-    inconsistent = case.problem.solve(rough) + _wave(case.problem, UNFINISHED_STATE)
+    inconsistent = np.add(case.problem.solve(rough), _wave(case.problem, UNFINISHED_STATE))
     return [
         ("learned good", good, None),
         ("shifted learned", case.shifted(), None),
@@ -213,7 +213,7 @@ def heat_curve() -> tuple[Array, Array]:
 
     One problem observed at all times: each time's block of rows is the forward matrix of that time alone.
     """
-    blocks = heat_problem(CURVE).forward_matrix().reshape(len(CURVE), HEAT.observations, HEAT.modes)
+    blocks = heat_problem(CURVE).linearize().matrix.reshape(len(CURVE), HEAT.observations, HEAT.modes)
     # The basis is orthonormal, so coordinates have the norm of the parameter.
     sigma_min = [np.linalg.svd(block, compute_uv=False)[-1] for block in blocks]
     return CURVE, 1.0 / np.array(sigma_min)

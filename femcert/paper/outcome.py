@@ -70,10 +70,9 @@ def draw(case: Scenario, base_seed: int) -> ScenarioResult:
     rng = np.random.default_rng(candidate_seed(base_seed, case.number))
     results = []
     for name, parameter, state in case.learned(case, rng):
-        if state is None and problem.has_state:
-            state = problem.solve(parameter)
+        state = problem.solve(parameter) if state is None else state
         optimality = reduced_gradient_norm(problem, data, parameter, weight=experiment.weight)
-        candidate = Candidate(state, parameter, optimality, name, mesh=problem.basis.mesh)
+        candidate = Candidate(state, parameter, optimality, name, mesh=problem.mesh)
         selection = no_harm(problem, data, baseline=baseline, learned=candidate, rule=case.rule)
         results.append(CandidateResult(candidate, selection, case.relative_error(parameter)))
     return ScenarioResult(case, data, baseline, tuple(results))

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ..certificate.consistent import Fit, fit
 from ..checks import Array, frozen, number, real_vector
 from ..errors import InputError
+from ..evidence.consistent import Fit, fit
 from ..problem import EllipticSource
 from ..problem.linear import LinearProblem
 from ..residual.strong import strong_rms
-from ..stability.dense import gram_kept, scaled_forward
+from ..stability.dense import gram_kept
 from .experiments import decaying, poisson_problem
 from .grid import Grid, Values
 from .setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE
@@ -102,7 +102,7 @@ class Setting:
         s = problem.check_state(mismatch)
         zero = np.zeros(space.basis.N)
         return cls(
-            forward=frozen(scaled_forward(problem, None, None)),
+            forward=frozen(problem.linearize().scaled(None)),
             truth=frozen(space.root @ c),
             mismatch=frozen(problem.observe(s)),
             pde=strong_rms(problem, s, zero),

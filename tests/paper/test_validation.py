@@ -99,7 +99,7 @@ def test_stochastic_constants_and_sweep(result):
 def test_heat_curve_passes_through_the_constants(result):
     times, constants = result.heat_curve
     single = experiments.heat_problem(times[20])
-    sigma = np.linalg.svd(single.forward_matrix(), compute_uv=False)[-1]
+    sigma = np.linalg.svd(single.linearize().matrix, compute_uv=False)[-1]
     assert constants[20] == pytest.approx(1.0 / sigma, rel=1e-10)
     assert np.all(np.diff(constants) > 0.0)
 
