@@ -165,11 +165,11 @@ def poisson_learned(case: Scenario, rng: np.random.Generator) -> list[Learned]:
     """Close to the truth; shifted in three modes; and a state that does not solve its own equation."""
     good = case.moved(rng, POISSON.perturbation)
     rough = case.moved(rng, UNFINISHED_PERTURBATION)
-    inconsistent = np.add(case.problem.solve(rough), _wave(case.problem, UNFINISHED_STATE))
+    state: Any = case.problem.solve(rough)
     return [
         ("learned good", good, None),
         ("shifted learned", case.shifted(), None),
-        ("unfinished PINN", rough, inconsistent),
+        ("unfinished PINN", rough, state + _wave(case.problem, UNFINISHED_STATE)),
     ]
 
 
