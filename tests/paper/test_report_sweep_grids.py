@@ -1,4 +1,4 @@
-"""Sweeps of other grids and rules, and of results with empty cells: everything is shown as what it is."""
+"""Sweeps of other grids and rules, results with empty cells, and what is in the way of the files of a report."""
 
 import re
 from dataclasses import replace
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pages import SMALL, faked, files, parsed, table
 
-from femcert import sweep
-from femcert.paper import RULES, BatchDecision, Grid, sweep_figures
+from femcert import InputError, sweep
+from femcert.paper import RULES, BatchDecision, Grid, page, sweep_figures
 from femcert.paper.page import SWEEP_FIGURES, SWEEP_TABLES, sweep_files, write_sweep
 
 
@@ -33,7 +33,7 @@ def test_names_of_rules_are_escaped(tmp_path, coarse, monkeypatch):
 
     # The one picture with names of rules in it.
     drawings = [drawing for drawing in SWEEP_FIGURES if drawing[0] == "rules"]
-    monkeypatch.setattr("femcert.paper.page.SWEEP_FIGURES", drawings)
+    monkeypatch.setattr(page, "SWEEP_FIGURES", drawings)
     found = sweep(grid=SMALL, rules={"operational": RULES["operational"], name: mine})
     source = write_sweep(found, tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in source
@@ -103,3 +103,31 @@ def test_of_very_many_trials_some_are_drawn():
     upper, lower = sweep_figures.boundary(found).axes
     assert sum(len(points.get_offsets()) for points in lower.collections) == sweep_figures.MOST_POINTS
     assert "a random sample of 40,000" in " ".join(text.get_text() for text in upper.texts)
+
+
+def test_an_earlier_run_is_replaced_and_other_files_are_left_alone(small, tmp_path, blank, monkeypatch):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/boundary.png").write_bytes(b"old")
+    (tmp_path / "figures/mine.png").write_bytes(b"mine")
+    (tmp_path / "trials.npz").write_bytes(b"mine")
+    # No ratios, no boundary: the picture and the table of an earlier run go away.
+    (tmp_path / "regimes.csv").write_bytes(b"old")
+    drawn = [
+        (name, (lambda result: None) if name == "boundary" else draw, words)
+        for name, draw, words in SWEEP_FIGURES
+    ]
+    monkeypatch.setattr(page, "SWEEP_FIGURES", drawn)
+    write_sweep(replace(small, records=faked(rules=small.rules, ratio=np.nan).records), tmp_path)
+    assert not (tmp_path / "regimes.csv").exists()
+    assert (tmp_path / "figures/ratios.png").exists()
+    assert not (tmp_path / "figures/boundary.png").exists()
+    assert (tmp_path / "figures/mine.png").read_bytes() == b"mine"
+    assert (tmp_path / "trials.npz").read_bytes() == b"mine"
+
+
+def test_what_cannot_be_written_is_refused(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        write_sweep(small, tmp_path / "file")
+    with pytest.raises(InputError, match="expected a Sweep"):
+        write_sweep({"accepted": 3}, tmp_path)

@@ -37,11 +37,6 @@ from femcert.report.style import axes_of, displayed, short
 
 
 @pytest.fixture(scope="session")
-def result():
-    return validate(robustness_seeds=3)
-
-
-@pytest.fixture(scope="session")
 def written(result, tmp_path_factory):
     out = tmp_path_factory.mktemp("validation") / "out"
     with draft_directory(out) as draft:

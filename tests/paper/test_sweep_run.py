@@ -251,23 +251,6 @@ def test_a_place_that_is_none(tmp_path):
             sweep(grid=SMALL, out=out)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"jobs": 0}, "jobs is 0"),
-        ({"jobs": 2, "client": ThreadPoolExecutor(1)}, "jobs and a client"),
-        ({"client": "tcp://x:1"}, "client is a str; expected an object with submit"),
-        ({"resume": True}, "resume is set without out"),
-        ({"grid": {"nois": (0.1,)}}, "did you mean 'noise'"),
-        ({"grid": 3}, "expected a Grid or a mapping"),
-        ({"out": 3}, "out is 3"),
-    ],
-)
-def test_bad_options(options, message):
-    with pytest.raises(InputError, match=message):
-        fc.sweep(**options)
-
-
 # Results
 
 
