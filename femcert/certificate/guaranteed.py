@@ -13,7 +13,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
-from ..residual.norms import state_norm
+from ..residual.energy import state_norm
 from ..stability import Stability
 from ..stability import stability as stability_of
 from ..stability.gap import Gap, Prediction, whitening

@@ -11,7 +11,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..residual import Residuals
-from ..residual.components import optimality_residual
+from ..residual.residuals import optimality_residual
 from ..stability import Stability
 from .certificate import Certificate
 from .evidence import check_explained_continuously

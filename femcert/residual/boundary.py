@@ -13,7 +13,7 @@ from ..problem.base import ROUNDING, Problem
 from ..problem.boundary import Part
 from ..problem.polynomial import declared_error
 from .edges import Edges
-from .norms import StateNorm, state_norm
+from .energy import StateNorm, state_norm
 
 # A value that differs this much, relative to the largest on its edge, from its limit at the end is not continuous; but
 # for rounding, relative to the largest of all.

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import Array
 from ..mesh.sample import Sampler
-from .stars import LOCAL_FACETS
+from .patches import LOCAL_FACETS
 
 _CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 

@@ -15,10 +15,10 @@ from ..mesh.sample import dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
+from .elliptic import ROUNDING, SIZE_ROUNDING, described, size_of
 from .flux import ElementFlux
 from .majorant import Majorant, areas_over, majorant
 from .quadrature import Rule
-from .static import ROUNDING, SIZE_ROUNDING, described, size_of
 from .traces import FacetCheck
 from .weak import WeakResidual, check_norm
 from .workspace import workspace_of

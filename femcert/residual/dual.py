@@ -21,13 +21,13 @@ from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
 from ..problem.tomography import Tomography
 from ..shown import Shown
-from .deviation import deviation
+from .elliptic import ROUNDING, described, lowered, static_bound, static_lower
+from .energy import state_norm
 from .indicator import residual_indicators
-from .interval import LineBound, line_bound
+from .line import LineBound, line_bound
 from .lower import best_quotient, enriched_representative, samples_of
-from .norms import state_norm
+from .remainders import deviation
 from .riesz import split
-from .static import ROUNDING, described, lowered, static_bound, static_lower
 from .weak import check_norm
 from .workspace import Workspace, workspace_of
 

@@ -17,7 +17,7 @@ from .bubbles import bubble_count, fit_matrix
 from .fits import nodal_fit
 from .flux import FacetFlux
 from .hierarchy import ElementMatrices, conjugate_gradients, hierarchical_space
-from .stars import Stars, facet_parameter
+from .patches import Stars, facet_parameter
 from .weak import WeakResidual
 
 # A step that gains less than this fraction of what is left of the squared misfit is the last one.

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..mesh.sample import Sampler
 from .bubbles import bubble_fields
 from .hierarchy import Space
-from .stars import Stars
+from .patches import Stars
 
 
 class Flux(Protocol):

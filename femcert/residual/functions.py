@@ -20,12 +20,12 @@ from ..problem.candidate_functions import callable_of, check_frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation, is_zero
 from .dual import DualNorm
+from .elliptic import STEPS, checked_bound, lowered
+from .energy import state_norm
 from .equilibrate import equilibrated_flux
 from .lower import best_quotient, bubble_search, samples_of
-from .norms import state_norm
 from .quadrature import MOST_ORDER, Rule
 from .riesz import split
-from .static import STEPS, checked_bound, lowered
 from .weak import WeakResidual, check_norm
 from .workspace import Workspace, workspace_of
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from ..checks import Array
 from ..mesh.sample import Sampler
-from .stars import LOCAL_FACETS
+from .patches import LOCAL_FACETS
 
 _SLOPES = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
 # Factors in each variable of the unit square: 0 falls, 1 rises, 2 and 3 are bubbles; -1 stands for any bubble.

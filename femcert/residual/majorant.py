@@ -14,8 +14,8 @@ from ..errors import UncertifiedError
 from ..mesh.sample import dot
 from ..shown import Shown
 from .flux import Flux
+from .patches import cross, facet_parameter
 from .quadrature import Rule
-from .stars import cross, facet_parameter
 from .traces import FacetCheck
 from .weak import WeakResidual
 

@@ -17,7 +17,7 @@ from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
-from .norms import StateNorm, state_norm
+from .energy import StateNorm, state_norm
 from .projected import coordinate_limits, projected_norm
 
 # Relative distance from the sphere of a ball below which a parameter is on it.

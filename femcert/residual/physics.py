@@ -13,7 +13,7 @@ from ..problem.candidate import Candidate
 from ..problem.heat import HeatInitial
 from .boundary import boundary_norm
 from .dual import METHODS, dual_norm
-from .parabolic import has_trajectory, space_time_norm
+from .heat import has_trajectory, space_time_norm
 from .strong import strong_rms
 
 PDE_NORMS = ("rms", *METHODS)

@@ -19,7 +19,7 @@ from ..checks import Array
 from ..mesh.elements import degree
 from ..mesh.sample import MOST_ORDER, Sampler
 from ..problem.equation import Equation, Field, Given, is_zero
-from .stars import cross
+from .patches import cross
 
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.

@@ -13,7 +13,7 @@ from ..errors import UncertifiedError
 from ..mesh.read import diameters, measures
 from ..mesh.sample import Sampler
 from .flux import Flux
-from .stars import LOCAL_FACETS
+from .patches import LOCAL_FACETS
 
 # Jumps of this size, relative to the normal component, are rounding.
 ROUNDING = 1e-9

@@ -26,9 +26,9 @@ from ..problem.linear import dense
 from ..problem.sensors import AverageSensors, PointSensors
 from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved
-from ..residual.interval import line_bound
-from ..residual.norms import state_norm
-from ..residual.static import static_bound
+from ..residual.elliptic import static_bound
+from ..residual.energy import state_norm
+from ..residual.line import line_bound
 from ..residual.workspace import Workspace
 from .exact_maps import heat_map, ray_map
 from .functions import function_class, refuse_unknown

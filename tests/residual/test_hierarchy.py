@@ -26,9 +26,9 @@ from femcert.residual.hierarchy import (
     conjugate_gradients,
     hierarchical_space,
 )
-from femcert.residual.interval import HierarchicalLine
+from femcert.residual.line import HierarchicalLine
 from femcert.residual.lower import enriched_space
-from femcert.residual.stars import LOCAL_FACETS
+from femcert.residual.patches import LOCAL_FACETS
 
 ELEMENTS = [HierarchicalTri(2), HierarchicalTri(3), HierarchicalQuad(2), HierarchicalQuad(3)]
 NAMES = ["tri 2", "tri 3", "quad 2", "quad 3"]

@@ -7,7 +7,7 @@ import pytest
 from skfem import MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.residual.stars import LOCAL_FACETS, Stars, cross, facet_parameter
+from femcert.residual.patches import LOCAL_FACETS, Stars, cross, facet_parameter
 
 
 def shuffled(mesh, seed=1):

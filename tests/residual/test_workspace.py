@@ -7,9 +7,9 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.residual.interval import line_bound
-from femcert.residual.norms import state_norm
-from femcert.residual.static import static_bound, static_lower
+from femcert.residual.elliptic import static_bound, static_lower
+from femcert.residual.energy import state_norm
+from femcert.residual.line import line_bound
 from femcert.residual.workspace import Workspace
 
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}

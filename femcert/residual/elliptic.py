@@ -13,12 +13,12 @@ from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..mesh.sample import dot
 from ..problem.equation import Equation
-from .deviation import deviation
 from .equilibrate import equilibrated_flux
 from .flux import Flux
 from .lower import best_quotient, bubble_search, samples_of
 from .majorant import Majorant, majorant
 from .quadrature import Rule
+from .remainders import deviation
 from .riesz import Split, split, split_further
 from .traces import NotConformingError
 from .weak import WeakResidual

@@ -18,9 +18,9 @@ from ..problem.candidate import Candidate, check_candidate
 from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
 from ..shown import Shown
-from .interval import line_bound
-from .norms import state_norm
-from .static import ROUNDING, static_bound, static_lower
+from .elliptic import ROUNDING, static_bound, static_lower
+from .energy import state_norm
+from .line import line_bound
 from .workspace import Workspace, workspace_of
 
 # Gauss points in each time step that integrate the square of the residual exactly: it is linear in time for the

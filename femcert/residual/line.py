@@ -13,12 +13,12 @@ from ..checks import Array
 from ..linalg import Factorization
 from ..mesh.sample import Sampler, dot
 from ..problem.equation import Equation
-from .deviation import deviation
+from .elliptic import ROUNDING, SIZE_ROUNDING, Sampled, lowered, size_of
 from .hierarchy import Space
 from .lower import UNIT
 from .majorant import Majorant, majorant
 from .quadrature import Rule
-from .static import ROUNDING, SIZE_ROUNDING, Sampled, lowered, size_of
+from .remainders import deviation
 from .weak import WeakResidual
 from .workspace import Workspace
 
