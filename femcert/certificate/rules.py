@@ -14,7 +14,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..residual import Residuals, evaluate
-from ..residual.physics import check_pde_norm
+from ..residual.residuals import check_pde_norm
 from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights

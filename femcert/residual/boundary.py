@@ -9,11 +9,12 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..problem.base import ROUNDING, Problem
+from ..problem.base import Problem
 from ..problem.boundary import Part
 from ..problem.polynomial import declared_error
 from .edges import Edges
 from .energy import StateNorm, state_norm
+from .remainders import ROUNDING, finished_upper
 
 # A value that differs this much, relative to the largest on its edge, from its limit at the end is not continuous; but
 # for rounding, relative to the largest of all.
@@ -67,7 +68,7 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     # Gradients of a nearly constant lift are differences of its values, which carry rounding errors.
     local = problem.basis.element_dofs.shape[0] * float(space.matrix.diagonal().sum())
     rounding = 8.0 * np.finfo(float).eps * float(np.abs(lifts).max(initial=0.0)) * np.sqrt(max(local, 0.0))
-    total = (resolved + unresolved) * (1.0 + ROUNDING) + rounding
+    total = finished_upper(resolved + unresolved) + rounding
     source = "; ".join([f"lifting of the boundary defect in the {space.name}", *doubts])
     return Bound(total, "estimate" if doubts else "upper", source)
 
@@ -148,6 +149,4 @@ def _lift_square(edges: Edges, b: Array, db: Array, apex: Array, a: Array, c: Ar
     foot = np.sum(reach * tangent, axis=0)[:, None]
     height = np.abs(tangent[0] * reach[1] - tangent[1] * reach[0])
     up = (b + (foot - edges.arc) * db) / height[:, None]
-    return np.asarray(
-        a * (0.5 * height) * edges.integral(db**2 + up**2) + c * (0.25 * height) * edges.integral(b**2)
-    )
+    return np.asarray(a * (0.5 * height) * edges.integral(db**2 + up**2) + c * (0.25 * height) * edges.integral(b**2))

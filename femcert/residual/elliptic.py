@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,12 @@ from ..linalg import Factorization
 from ..mesh.sample import dot
 from ..problem.equation import Equation
 from .equilibrate import equilibrated_flux
-from .flux import Flux
-from .lower import best_quotient, bubble_search, samples_of
+from .line import LineBound, line_bound
+from .lower import RieszSplit, best_quotient, bubble_search, samples_of, split, split_further
 from .majorant import Majorant, majorant
-from .quadrature import Rule
-from .remainders import deviation
-from .riesz import Split, split, split_further
-from .traces import NotConformingError
+from .patches import Flux, NotConformingError
+from .quadrature import Quadrature
+from .remainders import deviation, finished_lower, is_exact, quadrature_words, upper_of_parts
 from .weak import WeakResidual
 from .workspace import Workspace
 
@@ -30,30 +31,11 @@ SMALL_OSCILLATION = 0.01
 DOMINATING = 4.0
 # Most improving steps of the flux; on meshes that are not stretched it takes far fewer.
 STEPS = 60
-# Sums of many terms, relative to the result; and differences of fluxes, relative to the fluxes.
-ROUNDING, SIZE_ROUNDING = 1e-12, 1e-14
-
-
-class Sampled:
-    """A residual with the rule it was sampled by: whether its integrals are exact."""
-
-    residual: WeakResidual
-    rule: Rule
-
-    @property
-    def exact(self) -> bool:
-        """Whether all integrals were exact, or known to be within remainders that are included."""
-        return described(self.residual, self.rule)[0]
-
-    @property
-    def words(self) -> str:
-        """About the quadrature, for the record."""
-        return described(self.residual, self.rule)[1]
 
 
 @dataclass(frozen=True)
-class Static(Sampled):
-    """A residual, split, with its upper bound.
+class EllipticBound:
+    """A residual, split, with its upper bound, and with its lower bound when it is first asked for.
 
     Attributes
     ----------
@@ -65,16 +47,25 @@ class Static(Sampled):
         The majorant of the rest.
     upper
         ``(‖w‖² + 2 rest(w) + ‖rest‖²)^1/2``.
+    below
+        Computes the lower bound.
     """
 
-    workspace: Workspace
-    factor: Factorization
     residual: WeakResidual
-    parts: Split
-    rule: Rule
+    parts: RieszSplit
+    rule: Quadrature
     checked: Majorant
     upper: float
+    below: Callable[[], float]
 
+    sources = "equilibrated flux", "bubbles beyond the trial space"
+
+    @cached_property
+    def lower(self) -> float:
+        """The residual on the best combination of w and of a test function beyond the trial space."""
+        return self.below()
+
+    @cached_property
     def indicators(self) -> Array:
         """Root of ``‖w‖_K²`` plus the squared majorant on each element."""
         square = self.checked.elements**2
@@ -84,8 +75,45 @@ class Static(Sampled):
             square = square + r.sampler.integral(r.norm.A * dot(slope, slope) + r.norm.C * value**2)
         return np.sqrt(square)
 
+    @property
+    def exact(self) -> bool:
+        """Whether all integrals were exact, or known to be within remainders that are included."""
+        return is_exact(self.residual, self.rule)
 
-def static_bound(
+    @property
+    def words(self) -> str:
+        """About the quadrature, for the record."""
+        return quadrature_words(self.residual, self.rule)
+
+
+def bounded(
+    workspace: Workspace,
+    equation: Equation,
+    state: Array,
+    norm: str,
+    factor: Callable[[], Factorization],
+    *,
+    steps: int | None = None,
+    loads: Array | None = None,
+) -> EllipticBound | LineBound:
+    """Both bounds of the dual norm of the residual of a state in an equation, on lines or in the plane.
+
+    Parameters
+    ----------
+    factor
+        Makes the factorization of the norm's matrix; a line needs none.
+    steps
+        Most improving steps of the flux in the plane.
+    loads
+        Point loads at the vertices, see `line_bound`; on a line only.
+    """
+    if workspace.basis.mesh.dim() == 1:
+        return line_bound(workspace, equation, state, norm, loads=loads)
+    assert loads is None
+    return elliptic_bound(workspace, equation, state, norm, factor(), steps=steps)
+
+
+def elliptic_bound(
     workspace: Workspace,
     equation: Equation,
     state: Array,
@@ -93,81 +121,100 @@ def static_bound(
     factor: Factorization,
     *,
     steps: int | None = None,
-) -> Static:
-    """Upper bound of the dual norm of the residual of a state in an equation, on triangles or quadrilaterals.
+) -> EllipticBound:
+    """Bounds of the dual norm of the residual of a state in an equation, on triangles or quadrilaterals.
 
     For P1 on triangles first without bubbles, with fewer quadrature points; on fine meshes the source hardly varies on
     an element, and that is enough.
     """
-    result = _bound(workspace, equation, state, norm, factor, STEPS if steps is None else steps)
+    search = _Search(workspace, equation, state, norm, factor, STEPS if steps is None else steps)
+    result = search.best()
     wider = deviation(workspace, state, result.residual, result.rule, norm)
     return replace(result, upper=wider.above(result.upper))
 
 
-def _bound(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, most: int
-) -> Static:
-    if workspace.degree == 1 and workspace.basis.mesh.t.shape[0] == 3:
-        result = _with_rule(workspace, equation, state, norm, factor, most, light=True)
-        if result.checked.oscillation <= SMALL_OSCILLATION * result.checked.misfit and not _reacts(result):
+@dataclass(frozen=True)
+class _Search:
+    """The ways to an upper bound, from the cheapest to the sharpest, for one state in one equation."""
+
+    workspace: Workspace
+    equation: Equation
+    state: Array
+    norm: str
+    factor: Factorization
+    steps: int
+
+    def best(self) -> EllipticBound:
+        if self.workspace.degree == 1 and self.workspace.basis.mesh.t.shape[0] == 3:
+            result = self._equilibrated(light=True)
+            if result.checked.oscillation <= SMALL_OSCILLATION * result.checked.misfit and not self._reacts(result):
+                return result
+        result = self._equilibrated(light=False)
+        if not self._reacts(result):
             return result
-    result = _with_rule(workspace, equation, state, norm, factor, most, light=False)
-    if not _reacts(result):
-        return result
-    sharper = _with_bubbles(workspace, equation, state, norm, factor, most)
-    return sharper if sharper.upper < result.upper else result
+        sharper = self._with_bubbles()
+        return sharper if sharper.upper < result.upper else result
+
+    def below(self) -> float:
+        """The lower bound."""
+        r, rule = self._sampled()
+        value = lower_bound(self.workspace, r, rule, split(r, self.factor, self.workspace.free), self.factor)
+        return deviation(self.workspace, self.state, r, rule, self.norm).below(value)
+
+    def _sampled(self, **options: Any) -> tuple[WeakResidual, Quadrature]:
+        rule = self.workspace.rule(self.equation, self.norm, **options)
+        return self.workspace.residual(self.equation, self.state, self.norm, rule), rule
+
+    def _reacts(self, result: EllipticBound) -> bool:
+        """Whether the reaction dominates on some element, and the flux, which knows nothing of it, matters."""
+        r = result.residual
+        ratio = r.sampler.means(r.norm.C) * self.workspace.facets.diameters**2 / r.sampler.means(r.norm.A)
+        return bool(ratio.max() > DOMINATING) and result.checked.value**2 > SMALL_OSCILLATION * result.parts.square
+
+    def _equilibrated(self, *, light: bool) -> EllipticBound:
+        r, rule = self._sampled(light=light)
+        parts = split(r, self.factor, self.workspace.free)
+        flux = equilibrated_flux(self.workspace.equilibration, parts.rest, steps=self.steps, bubbles=not light)
+        return checked_bound(self.workspace, r, parts, rule, self.norm, flux, self.below)
+
+    def _with_bubbles(self) -> EllipticBound:
+        """The bound after bubbles beyond the trial space have been split off too.
+
+        They carry nearly all of the residual also where the reaction dominates, and what the flux makes too large is
+        then small.
+        """
+        workspace, free = self.workspace, self.workspace.free
+        r, rule = self._sampled(enriched=workspace.degree + 1)
+        parts = split(r, self.factor, free)
+        v = bubble_search(workspace.enriched(r), workspace.matrices(r), parts, self.factor, free)
+        parts = split_further(r, parts, samples_of(workspace.enriched(r).space, r, v), self.factor, free)
+        flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=self.steps)
+        return checked_bound(workspace, r, parts, rule, self.norm, flux, self.below)
 
 
-def _reacts(result: Static) -> bool:
-    """Whether the reaction dominates on some element, and the flux, which knows nothing of it, matters."""
-    r = result.residual
-    ratio = r.sampler.means(r.norm.C) * result.workspace.facets.diameters**2 / r.sampler.means(r.norm.A)
-    return bool(ratio.max() > DOMINATING) and result.checked.value**2 > SMALL_OSCILLATION * result.parts.square
-
-
-def _with_bubbles(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, steps: int
-) -> Static:
-    """The bound after bubbles beyond the trial space have been split off too.
-
-    They carry nearly all of the residual also where the reaction dominates, and what the flux makes too large is then
-    small.
-    """
-    rule = workspace.rule(equation, norm, enriched=workspace.degree + 1)
-    r = workspace.residual(equation, state, norm, rule)
-    parts = split(r, factor, workspace.free)
-    v = bubble_search(workspace.enriched(r), workspace.matrices(r), parts, factor, workspace.free)
-    parts = split_further(r, parts, samples_of(workspace.enriched(r).space, r, v), factor, workspace.free)
-    flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=steps)
-    return checked_bound(workspace, r, parts, rule, norm, factor, flux)
-
-
-def static_lower(workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization) -> float:
-    """The residual on the best combination of w and of a test function beyond the trial space."""
-    rule = workspace.rule(equation, norm)
-    r = workspace.residual(equation, state, norm, rule)
-    parts = split(r, factor, workspace.free)
-    v = bubble_search(workspace.enriched(r), workspace.matrices(r), parts, factor, workspace.free)
-    functions = [samples_of(workspace.enriched(r).space, r, v)]
+def lower_bound(
+    workspace: Workspace, r: WeakResidual, rule: Quadrature, parts: RieszSplit, factor: Factorization
+) -> float:
+    """A residual on the best combination of its representative w and of a test function beyond the trial space."""
+    enriched = workspace.enriched(r)
+    v = bubble_search(enriched, workspace.matrices(r), parts, factor, workspace.free)
+    functions = [samples_of(enriched.space, r, v)]
     if parts.representative.any():
         functions.append(r.samples(parts.representative))
-    return deviation(workspace, state, r, rule, norm).below(lowered(r, rule, best_quotient(r, functions)))
-
-
-def _with_rule(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, steps: int, *, light: bool
-) -> Static:
-    rule = workspace.rule(equation, norm, light=light)
-    r = workspace.residual(equation, state, norm, rule)
-    parts = split(r, factor, workspace.free)
-    flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=steps, bubbles=not light)
-    return checked_bound(workspace, r, parts, rule, norm, factor, flux)
+    return finished_lower(best_quotient(r, functions), r.size, rule.signed)
 
 
 def checked_bound(
-    workspace: Workspace, r: WeakResidual, parts: Split, rule: Rule, norm: str, factor: Any, flux: Flux
-) -> Static:
+    workspace: Workspace,
+    r: WeakResidual,
+    parts: RieszSplit,
+    rule: Quadrature,
+    norm: str,
+    flux: Flux,
+    below: Callable[[], float],
+) -> EllipticBound:
     """The upper bound that a flux for the rest of a residual gives."""
+
     def constant(sharp: bool) -> Bound | None:
         return workspace.friedrichs(r, rule, norm, sharp)
 
@@ -178,35 +225,5 @@ def checked_bound(
         raise UncertifiedError(
             f"the elements are too thin for a flux in double precision ({error}); use method='enriched'"
         ) from None
-    square = parts.square * (1.0 + ROUNDING + rule.signed) + 2.0 * abs(parts.cross) + checked.value**2
-    # What quadrature may miss of r(w) and of rest(w).
-    square += 4.0 * rule.signed * size_of(r) * float(np.sqrt(max(parts.square, 0.0)))
-    upper = float(np.sqrt(square)) * (1.0 + ROUNDING) + SIZE_ROUNDING * size_of(r)
-    return Static(workspace, factor, r, parts, rule, checked, upper)
-
-
-def size_of(r: WeakResidual) -> float:
-    """``‖A^-1/2 flux‖`` and what reaction and Robin terms add to it: what the residual is a small difference of."""
-    square = r.sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()
-    _, cu, _, alpha_u = r.terms
-    if cu.any():
-        square += r.sampler.integral(cu**2 / np.where(r.norm.C > 0.0, r.norm.C, 1.0)).sum()
-    if r.traces.basis is not None and r.norm.B.any():
-        square += np.sum(alpha_u**2 / np.where(r.norm.B > 0.0, r.norm.B, 1.0) * r.traces.basis.dx)
-    return float(np.sqrt(square))
-
-
-def lowered(r: WeakResidual, rule: Rule, quotient: float) -> float:
-    """A quotient of quadratures made a lower bound: less the remainders of quadrature, and rounding."""
-    # The norm of a test function divides by nothing: where products are polynomials, so is its square.
-    quotient -= size_of(r) * (2.0 * rule.signed + SIZE_ROUNDING)
-    return max(quotient, 0.0) / (1.0 + rule.signed) * (1.0 - ROUNDING)
-
-
-def described(r: WeakResidual, rule: Rule) -> tuple[bool, str]:
-    """Whether all integrals were exact (or their remainders included), and words about it for the record."""
-    if rule.exact and not r.traces.exact:
-        return False, f"quadrature not exact: {r.traces.doubt}"
-    if rule.exact and rule.missed is not None:
-        return True, f"{rule.words}, declared errors included"
-    return rule.exact, rule.words
+    upper = upper_of_parts(r, rule, parts.square, parts.cross, checked.value)
+    return EllipticBound(r, parts, rule, checked, upper, below)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from skfem.mesh import MeshLine1
 
 from ..bound import Bound
 from ..checks import Array, frozen
@@ -18,9 +17,9 @@ from ..problem.candidate import Candidate, check_candidate
 from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
 from ..shown import Shown
-from .elliptic import ROUNDING, static_bound, static_lower
+from .elliptic import bounded
 from .energy import state_norm
-from .line import line_bound
+from .remainders import finished_lower, finished_upper
 from .workspace import Workspace, workspace_of
 
 # Gauss points in each time step that integrate the square of the residual exactly: it is linear in time for the
@@ -104,11 +103,11 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
             doubt = doubt or more
             upper[step] += weight * high**2
             lower[step] += weight * low**2
-    start = _initial_error(problem, u[:, 0], candidate.parameter)
+    distance = _initial_error(problem, u[:, 0], candidate.parameter)
+    start, least = finished_upper(distance), finished_lower(distance)
     words, but = "space-time dual norm, equilibrated flux at Gauss times", f"; {doubt}" if doubt else ""
     total = float(upper.sum())
     side = "estimate" if doubt else "upper"
-    least = start * (1.0 - 2.0 * ROUNDING)
     below_bound = Bound(float(np.sqrt(lower.sum() + least**2)), "estimate" if doubt else "lower", words + but)
     return SpaceTimeNorm(
         upper=Bound(float(np.sqrt(total + start**2)), side, f"{words}, and the initial error{but}"),
@@ -149,16 +148,12 @@ def _at_time(
     workspace: Workspace, equation: Equation, factor: Any, value: Array, below: bool
 ) -> tuple[float, float, str]:
     """Upper and lower bound of the dual norm at one time, and why they are none: coefficients are the same at all."""
-    if isinstance(workspace.basis.mesh, MeshLine1):
-        line = line_bound(workspace, equation, value, "energy")
-        return line.upper, line.lower, "" if line.exact else line.words
-    static = static_bound(workspace, equation, value, "energy", factor)
-    low = static_lower(workspace, equation, value, "energy", factor) if below else 0.0
-    return static.upper, low, "" if static.exact else static.words
+    bound = bounded(workspace, equation, value, "energy", lambda: factor)
+    return bound.upper, bound.lower if below else 0.0, "" if bound.exact else bound.words
 
 
 def _initial_error(problem: HeatInitial, start: Array, parameter: Array) -> float:
-    """``‖u(0) - q‖`` in L2, exactly: both are finite-element functions on the same mesh."""
+    """``‖u(0) - q‖`` in L2, to rounding: both are finite-element functions on the same mesh."""
     sampler = Sampler(problem.basis.mesh, 2 * max(degree(problem.basis), degree(problem.parameters.basis)) + 2)
     gap = sampler.values(problem.basis, start) - sampler.values(problem.parameters.basis, parameter)
-    return float(np.sqrt(sampler.integral(gap**2).sum())) * (1.0 + ROUNDING)
+    return float(np.sqrt(sampler.integral(gap**2).sum()))

@@ -11,14 +11,15 @@ from ..bound import Bound
 from ..checks import Array, number, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
+from ..linalg.box import box_step
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
+from ..problem.space import ParameterSpace
 from .energy import StateNorm, state_norm
-from .projected import coordinate_limits, projected_norm
 
 # Relative distance from the sphere of a ball below which a parameter is on it.
 ON_SPHERE = 1e-9
@@ -80,9 +81,7 @@ def _gradient_norm(problem: Problem, data: Data, c: Array, g: Array, weight: flo
         return float(np.sqrt(max(float(g @ problem.parameters.solve_gram(g)), 0.0)))
     limits = coordinate_limits(bounds, problem.parameters.dimension)
     # Without any curvature (data that do not depend on the parameter) the gradient is zero too, and L only a unit.
-    return projected_norm(
-        problem.parameters, c, g, limits, curvature=curvature(problem, data, c, weight=weight) or 1.0
-    )
+    return projected_norm(problem.parameters, c, g, limits, curvature=curvature(problem, data, c, weight=weight) or 1.0)
 
 
 def _coordinates(problem: Problem, parameter: Array) -> Array:
@@ -190,9 +189,7 @@ def kkt_residual(
     return _kkt(problem, data, np.asarray(candidate.state, dtype=float), c, weight, adjoint, bounds, norm)
 
 
-def _kkt(
-    problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str
-) -> KKT:
+def _kkt(problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str) -> KKT:
     q = problem.parameters.field(c)
     space = state_norm(problem, norm, state=u, parameter=q)
     A_u, A_q = _derivatives(problem, u, q)
@@ -248,3 +245,62 @@ def _state_residual(problem: Problem, space: StateNorm, u: Array, q: Array) -> B
     lift = space.lift(defect, problem.free)
     value = float(np.hypot(value, np.sqrt(max(float(lift @ (space.matrix @ lift)), 0.0))))
     return Bound(value, "estimate", f"state residual and boundary defect in the {space.name} on the mesh")
+
+
+Limits = tuple[Array, Array]
+
+
+def projected_norm(
+    space: ParameterSpace, coordinates: Array, gradient: Array, limits: Limits, *, curvature: float
+) -> float:
+    """``L ‖c - P(c - G^-1 g / L)‖_Q``, P the projection on the box ``low <= c <= high`` in the norm of Q.
+
+    It is zero exactly where the first-order conditions hold: c in the box, and ``g' (e - c) >= 0`` for all e in the box
+    (coordinate by coordinate: ``g_i = 0`` inside, ``g_i >= 0`` at the low bound, ``g_i <= 0`` at the high one). For
+    the projection p of ``c - G^-1 g / L`` is the point of the box with ``(p - c + G^-1 g / L)' G (e - p) >= 0`` for
+    all e in it; if p = c this is ``g' (e - c) >= 0``, and if that holds then p = c satisfies it, and p is unique.
+
+    Clipping each coordinate is that projection only where the Gram matrix G is diagonal. Where the step meets no bound
+    the number is ``(g' G^-1 g)^(1/2)``, the dual norm of the gradient; it is never more than that for c in the box.
+
+    Parameters
+    ----------
+    curvature
+        L > 0, the size of the second derivative of the objective in the norm of Q: with it the step has the units of
+        c, so that the bounds mean the same in any units of the data.
+    """
+    low, high = limits
+    step = box_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
+    return curvature * float(np.sqrt(max(step @ (space.gram @ step), 0.0)))
+
+
+def check_bounds(bounds: Any) -> Any:
+    """`bounds` if it is None or a pair (low, high) of numbers or vectors, else an `InputError`."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise InputError(f"bounds is {bounds!r}; expected a pair (low, high)")
+    if not all(_is_numeric(limit) for limit in bounds):
+        raise InputError(f"bounds is {bounds!r}; expected numbers or vectors of numbers")
+    return bounds
+
+
+def coordinate_limits(bounds: Any, k: int) -> Limits:
+    """``(low, high)`` as vectors of length `k`, infinite where there is no bound."""
+    low, high = (-np.inf, np.inf) if bounds is None else check_bounds(bounds)
+    limits = []
+    for name, value in (("low", low), ("high", high)):
+        array = np.asarray(value, dtype=float)
+        if np.any(np.isnan(array)) or array.shape not in ((), (k,)):
+            raise InputError(f"bounds: {name} has shape {array.shape}; expected a number or ({k},), no NaN")
+        limits.append(np.array(np.broadcast_to(array, (k,))))
+    if not np.all(limits[0] < limits[1]):
+        raise InputError("bounds: expected low < high for every coordinate")
+    return limits[0], limits[1]
+
+
+def _is_numeric(limit: Any) -> bool:
+    try:
+        return np.asarray(limit).dtype.kind in "iuf" and not np.ma.is_masked(limit)
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""What a declared error of coefficients and source does to the bounds of a residual."""
+"""From a quadrature to a bound: what rounding, remainders and declared errors of the data may have left out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,67 @@ import numpy as np
 
 from ..checks import Array
 from ..mesh.sample import dot
-from .quadrature import Rule
+from .quadrature import Quadrature
 from .weak import WeakResidual
 from .workspace import Workspace
+
+# Sums of many terms, relative to the result; and differences of fluxes, relative to the fluxes.
+ROUNDING, SIZE_ROUNDING = 1e-12, 1e-14
+
+
+def finished_upper(value: float, size: float = 0.0) -> float:
+    """An upper bound of a norm from its computed value, the rounding of the computation added.
+
+    Parameters
+    ----------
+    size
+        How large the terms are that the residual is a small difference of (`WeakResidual.size`); 0 where nothing
+        cancels.
+    """
+    return value * (1.0 + ROUNDING) + SIZE_ROUNDING * size
+
+
+def finished_lower(value: float, size: float = 0.0, missed: float = 0.0) -> float:
+    """A lower bound of a norm from a computed quotient ``<r, v> / ‖v‖``: less remainders of quadrature, and rounding.
+
+    Parameters
+    ----------
+    size
+        As in `finished_upper`.
+    missed
+        Relative remainder of integrals of products (`Quadrature.signed`).
+    """
+    # The norm of a test function divides by nothing: where products are polynomials, so is its square.
+    value -= size * (2.0 * missed + SIZE_ROUNDING)
+    return max(value, 0.0) / (1.0 + missed) * (1.0 - ROUNDING)
+
+
+def upper_of_parts(r: WeakResidual, rule: Quadrature, square: float, cross: float, rest: float) -> float:
+    """``‖r‖ <= (‖w‖² + 2 rest(w) + ‖rest‖²)^1/2`` for a residual ``r = (w, .)_V + rest``, finished.
+
+    Parameters
+    ----------
+    square, cross, rest
+        ``‖w‖²``, ``rest(w)`` of either sign, and an upper bound of ``‖rest‖``.
+    """
+    total = square * (1.0 + ROUNDING + rule.signed) + 2.0 * abs(cross) + rest**2
+    # What quadrature may miss of r(w) and of rest(w).
+    total += 4.0 * rule.signed * r.size * float(np.sqrt(max(square, 0.0)))
+    return finished_upper(float(np.sqrt(total)), r.size)
+
+
+def is_exact(r: WeakResidual, rule: Quadrature) -> bool:
+    """Whether all integrals of a residual were exact, or known to be within remainders that are included."""
+    return rule.exact and r.traces.exact
+
+
+def quadrature_words(r: WeakResidual, rule: Quadrature) -> str:
+    """About its integrals, for the record."""
+    if rule.exact and not r.traces.exact:
+        return f"quadrature not exact: {r.traces.doubt}"
+    if rule.exact and rule.missed is not None:
+        return f"{rule.words}, declared errors included"
+    return rule.words
 
 
 @dataclass(frozen=True)
@@ -42,7 +100,7 @@ class Deviation:
         return max(value / float(np.sqrt(1.0 + self.ratio)) - self.size, 0.0)
 
 
-def deviation(workspace: Workspace, state: Array, r: WeakResidual, rule: Rule, norm: str) -> Deviation:
+def deviation(workspace: Workspace, state: Array, r: WeakResidual, rule: Quadrature, norm: str) -> Deviation:
     """For a state (dof values) and the rule that its residual was sampled by."""
     if rule.missed is None or not rule.exact:
         return Deviation()
@@ -69,7 +127,7 @@ def _largest(error: Array, size: Array) -> float:
     return float(np.max(error[here] / size[here], initial=0.0))
 
 
-def _norm(r: WeakResidual, rule: Rule, weights: Array, square: Array) -> float:
+def _norm(r: WeakResidual, rule: Quadrature, weights: Array, square: Array) -> float:
     if not weights.any():
         return 0.0
     return float(np.sqrt(np.sum(weights * r.sampler.integral(square) * (1.0 + rule.remainder))))

@@ -1,18 +1,26 @@
-"""All residual components of a candidate, each with its side."""
+"""The residual components of a candidate, each with its side: data, physics, boundary, optimality, admissibility."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..bound import Bound
 from ..checks import Array
+from ..errors import InputError, UncertifiedError
+from ..linalg import solve_mass
+from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
+from ..problem.heat import HeatInitial
 from ..shown import Shown
+from .boundary import boundary_norm
+from .dual import METHODS, dual_norm
+from .heat import has_trajectory, space_time_norm
 from .optimality import reduced_gradient_norm
-from .physics import physics_residuals
 
 # In the order of the paper.
 COMPONENTS = ("data", "pde", "bc", "optimality", "admissibility")
@@ -98,3 +106,98 @@ def optimality_residual(problem: Problem, data: Data, candidate: Candidate) -> B
         return Bound(candidate.optimality, "estimate", "reported by the candidate")
     gradient = reduced_gradient_norm(problem, data, candidate.parameter)
     return Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
+
+
+PDE_NORMS = ("rms", *METHODS)
+
+
+def check_pde_norm(pde_norm: str) -> str:
+    """`pde_norm` if it is one of those known."""
+    if pde_norm not in PDE_NORMS:
+        raise InputError(f"pde_norm is {pde_norm!r}; expected one of {', '.join(map(repr, PDE_NORMS))}")
+    return pde_norm
+
+
+def physics_residuals(
+    problem: Problem, candidate: Candidate, state: Array, *, pde_norm: str, norm: str
+) -> tuple[Bound, Bound]:
+    """The components ``pde`` and ``bc``.
+
+    ``"rms"``: the paper's root mean square of the strong residual, and the L2 norm of the boundary defect. Else a
+    method of `dual_norm` (for a heat trajectory the space-time norm), and the H^1/2 norm of the boundary defect (the
+    least H1 norm of a lift), to which a heat problem adds the L2 norm of its initial error.
+    """
+    check_pde_norm(pde_norm)
+    q = candidate.parameter
+    if pde_norm == "rms":
+        pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
+        return pde, Bound(problem.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
+    if not problem.has_state:
+        none = Bound(0.0, "upper", "there is no state equation")
+        return none, none
+    if isinstance(problem, HeatInitial):
+        if pde_norm != "equilibrated":
+            raise InputError(f"pde_norm is {pde_norm!r}; a heat problem has 'rms' and 'equilibrated'")
+        if norm != "energy":
+            raise InputError(f"norm is {norm!r}; the space-time norm of a heat problem is that of its energy")
+        return _of_heat(problem, candidate, state)
+    return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
+
+
+def _on_boundary(problem: Problem, state: Array) -> Bound:
+    """The H^1/2 norm of the boundary defect.
+
+    From the H1 norm: a constant defect has no energy where there is no reaction, but the sensors see it.
+    """
+    part = problem.boundary
+    given = any(callable(condition.value) for condition in part.dirichlet)
+    if not given and np.array_equal(state[part.prescribed], _like(part.values[part.prescribed], state)):
+        return Bound(0.0, "upper", "the boundary values are those prescribed")
+    return boundary_norm(problem, state, norm="h1")
+
+
+def _like(values: Array, state: Array) -> Array:
+    return values if state.ndim == 1 else np.broadcast_to(values[:, None], (len(values), state.shape[1]))
+
+
+def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[Bound, Bound]:
+    """The space-time residual and the initial error of a trajectory.
+
+    Where only states at the observation times are given, those of the problem's own trajectory, whose norm bounds its
+    error at any time, plus the largest L2 distance of the given states from it.
+    """
+    gap = 0.0
+    if not has_trajectory(problem, candidate):
+        if problem.scheme == "exact":
+            raise UncertifiedError("the exact exponential has no trajectory; use 'crank-nicolson', or pde_norm='rms'")
+        own = problem.trajectory(candidate.parameter)
+        distance = state.reshape(problem.basis.N, -1) - own[:, problem.observed]
+        mass = mass_matrix(problem.basis)
+        gap = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
+        candidate = Candidate(own, candidate.parameter, name=candidate.name)
+    whole = space_time_norm(problem, candidate, below=False)
+    edge = _on_boundary(problem, state)
+    pde = Bound(whole.residual.value + gap, whole.residual.side, whole.residual.source)
+    return pde, Bound(edge.value + whole.initial.value, edge.side, f"initial error; {edge.source}")
+
+
+def strong_field(problem: Problem, state: Array, parameter: Array) -> Array:
+    """L2 representative ``M^-1 r`` of the weak residual, on the free dofs (columns for several times).
+
+    On a uniform line with P1 and lumped mass this is the finite-difference residual ``q - K u`` at the grid points.
+    """
+    r = problem.residual(state, parameter)
+    return solve_mass(problem.residual_mass, r[problem.free])
+
+
+def strong_rms(problem: Problem, state: Array, parameter: Array) -> float:
+    """``(r' M^-1 r / 1' M 1)^(1/2)`` over the free dofs, and the mean square over times.
+
+    The mean is weighted by the mass, so that it approximates ``‖N(u, q)‖_L2 / |Omega|^(1/2)`` on any mesh; on a uniform
+    grid with lumped mass it is the plain RMS over the grid points that the paper uses. The measure ``1' M 1`` is that
+    of the free dofs, smaller than ``|Omega|`` on a coarse mesh, so this may be larger than the mean over all of Omega.
+    """
+    r = problem.residual(state, parameter)[problem.free].reshape(len(problem.free), -1)
+    field = solve_mass(problem.residual_mass, r)
+    measure = float(problem.residual_mass.sum())
+    return float(np.sqrt(max(np.einsum("ij,ij->", r, field), 0.0) / (measure * r.shape[1])))

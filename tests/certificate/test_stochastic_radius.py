@@ -19,7 +19,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.certificate.stochastic import envelope, hoeffding, uniform_points
-from femcert.residual.strong import strong_field
+from femcert.residual.residuals import strong_field
 
 ELEMENTS = {
     "line P1": (MeshLine, ElementLineP1),

@@ -18,12 +18,14 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 from femcert.mesh.sample import Sampler
-from femcert.residual.bubbles import bubble_count, bubble_fields, fit_matrix
 from femcert.residual.hierarchy import (
     ElementMatrices,
     HierarchicalQuad,
     HierarchicalTri,
+    bubble_count,
+    bubble_fields,
     conjugate_gradients,
+    fit_matrix,
     hierarchical_space,
 )
 from femcert.residual.line import HierarchicalLine

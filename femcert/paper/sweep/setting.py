@@ -11,7 +11,7 @@ from ...checks import Array, frozen, number, real_vector
 from ...errors import InputError
 from ...problem import EllipticSource, PointSensors, SineSpace
 from ...problem.linear import LinearProblem
-from ...residual.strong import strong_rms
+from ...residual.residuals import strong_rms
 from ...stability.dense import gram_kept, scaled_forward
 from ..validation.grid import line_basis
 from ..validation.setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE
