@@ -21,8 +21,8 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import callable_of, check_frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.equation import Equation, is_zero
 from ..problem.heat import HeatInitial
+from ..problem.strong import StrongForm, is_zero
 from ..problem.tomography import Tomography
 from ..shown import Shown
 from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound
@@ -156,7 +156,7 @@ def dual_norm(
         raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
     if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
         return _on_own_forms(problem, candidate, method, norm)
-    equation, u = problem.equation(candidate.parameter), problem.check_state(candidate.state)
+    equation, u = problem.strong(candidate.parameter), problem.check_state(candidate.state)
     workspace = workspace_of(problem)
     if method == "indicator":
         r = workspace.residual(equation, u, norm, workspace.rule(equation, norm))
@@ -187,7 +187,7 @@ def _between(bound: EllipticBound | LineBound, method: str, norm: str, *, exact:
 
 
 def _from_below(
-    workspace: Workspace, equation: Equation, state: Array, factor: Factorization, method: str, norm: str
+    workspace: Workspace, equation: StrongForm, state: Array, factor: Factorization, method: str, norm: str
 ) -> DualNorm:
     """``"riesz"`` and ``"enriched"``: the residual on its representative in a finite space."""
     rule = workspace.rule(equation, norm)
@@ -262,7 +262,7 @@ def dual_norm_of_functions(
     if functions is None or not callable(getattr(functions.state, "gradient", None)):
         raise InputError(f"candidate {candidate.name!r} has no state function with a method gradient(x)")
     check_frozen(problem, candidate)
-    workspace, equation = workspace_of(problem), problem.equation(candidate.parameter)
+    workspace, equation = workspace_of(problem), problem.strong(candidate.parameter)
     rule = workspace.rule(equation, norm)
     least = min(count(order, "order"), MOST_ORDER[problem.basis.mesh.t.shape[0]])
     rule = replace(rule, order=max(rule.order, least), exact=False)
@@ -279,7 +279,7 @@ def dual_norm_of_functions(
 
 
 def _residual_of_function(
-    workspace: Workspace, equation: Equation, norm: str, rule: Quadrature, state: Any
+    workspace: Workspace, equation: StrongForm, norm: str, rule: Quadrature, state: Any
 ) -> WeakResidual:
     """The residual functional of a state function, sampled: that of the zero state, with the function in its place."""
     r = workspace.residual(equation, np.zeros(workspace.basis.N), norm, rule)

@@ -14,7 +14,7 @@ from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..mesh.sample import dot
-from ..problem.equation import Equation
+from ..problem.strong import StrongForm
 from .equilibrate import equilibrated_flux
 from .line import LineBound, line_bound
 from .lower import RieszSplit, best_quotient, bubble_search, samples_of, split, split_further
@@ -88,7 +88,7 @@ class EllipticBound:
 
 def bounded(
     workspace: Workspace,
-    equation: Equation,
+    equation: StrongForm,
     state: Array,
     norm: str,
     factor: Callable[[], Factorization],
@@ -115,7 +115,7 @@ def bounded(
 
 def elliptic_bound(
     workspace: Workspace,
-    equation: Equation,
+    equation: StrongForm,
     state: Array,
     norm: str,
     factor: Factorization,
@@ -138,7 +138,7 @@ class _Search:
     """The ways to an upper bound, from the cheapest to the sharpest, for one state in one equation."""
 
     workspace: Workspace
-    equation: Equation
+    equation: StrongForm
     state: Array
     norm: str
     factor: Factorization

@@ -13,7 +13,7 @@ from ..errors import InputError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..problem.linear import dense
+from ..problem.forward import dense
 from ..problem.nonlinear import NonlinearProblem
 from ..residual.optimality import Limits, check_bounds, coordinate_limits, curvature, projected_norm, reduced_gradient
 from .ball import Inverse, ball_form, on_sphere, semidefinite_root
