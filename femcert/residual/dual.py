@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from skfem.mesh import MeshLine1
 
 from ..bound import Bound
-from ..checks import Array, count, frozen, real_array
+from ..checks import Array, count, frozen, real_array, required
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.elements import degree
@@ -20,13 +19,10 @@ from ..mesh.sample import Sampler, dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import callable_of, check_frozen
-from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.heat import HeatInitial
 from ..problem.strong import StrongForm, is_zero
-from ..problem.tomography import Tomography
 from ..shown import Shown
 from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound
-from .energy import state_norm
+from .energy import state_equation, state_norm
 from .equilibrate import equilibrated_flux, nodal_fit
 from .line import LineBound
 from .lower import best_quotient, enriched_representative, samples_of, split
@@ -109,7 +105,8 @@ def dual_norm(
     Parameters
     ----------
     problem
-        An elliptic problem, on lines, triangles or quadrilaterals; with ``method="riesz"`` any problem with a state.
+        One whose state equation has a strong form (`StateEquation.strong`), on lines, triangles or quadrilaterals; with
+        ``method="riesz"`` any problem with one stationary state.
     candidate
         Its state need not solve anything.
     method
@@ -152,14 +149,13 @@ def dual_norm(
     check_candidate(problem, candidate)
     if steps is not None:
         count(steps, "steps", least=0)
-    if isinstance(problem, Tomography):
-        raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
-    if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
+    equation = state_equation(problem, "dual_norm")
+    form, u = equation.strong(candidate.parameter), problem.check_state(candidate.state)
+    if form is None:
         return _on_own_forms(problem, candidate, method, norm)
-    equation, u = problem.strong(candidate.parameter), problem.check_state(candidate.state)
-    workspace = workspace_of(problem)
+    workspace = workspace_of(equation)
     if method == "indicator":
-        r = workspace.residual(equation, u, norm, workspace.rule(equation, norm))
+        r = workspace.residual(form, u, norm, workspace.rule(form, norm))
         indicators = residual_indicators(r, workspace.facets, workspace.degree)
         total = Bound(float(np.linalg.norm(indicators)), "estimate", "residual indicators, constants set to one")
         return DualNorm(upper=total, lower=None, indicators=indicators, method=method, norm=norm)
@@ -168,9 +164,9 @@ def dual_norm(
         return state_norm(problem, norm, parameter=candidate.parameter).factor
 
     # On a line the default is a lower bound by richer elements too.
-    if method == "riesz" or (method == "enriched" and problem.basis.mesh.dim() > 1):
-        return _from_below(workspace, equation, u, factor(), method, norm)
-    bound = bounded(workspace, equation, u, norm, factor, steps=steps)
+    if method == "riesz" or (method == "enriched" and equation.basis.mesh.dim() > 1):
+        return _from_below(workspace, form, u, factor(), method, norm)
+    bound = bounded(workspace, form, u, norm, factor, steps=steps)
     return _between(bound, method, norm, exact=bound.exact, words=bound.words)
 
 
@@ -208,21 +204,22 @@ def _from_below(
 
 def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str) -> DualNorm:
     """The Riesz representative from the assembled residual, for problems whose strong form is not known."""
-    name = type(problem).__name__
-    if isinstance(problem, HeatInitial):
-        raise UncertifiedError("a heat state has a residual at every time; use space_time_norm(problem, candidate)")
+    equation, name = problem.states[0], type(problem).__name__
+    if equation.time is not None:
+        raise UncertifiedError(f"the state of a {name} has a residual at every time; use space_time_norm")
     if method != "riesz":
         raise UncertifiedError(f"method {method!r} needs the strong form, which a {name} does not know; use 'riesz'")
-    r = problem.residual(candidate.state, candidate.parameter)
+    basis, free = equation.basis, equation.free
+    r = equation.residual(candidate.state, candidate.parameter)
     space = state_norm(problem, norm, state=candidate.state, parameter=candidate.parameter)
-    w = np.zeros(problem.basis.N)
-    w[problem.free] = space.factor.solve(r[problem.free])
+    w = np.zeros(basis.N)
+    w[free] = space.factor.solve(r[free])
     # The quotient of this w, also where it is the representative only to the tolerance of an iteration.
     square = float(w @ (space.matrix @ w))
     value = max(float(r @ w), 0.0) / float(np.sqrt(square)) if square > 0.0 else 0.0
-    sampler = Sampler(problem.basis.mesh, 2 * degree(problem.basis))
-    slope = sampler.gradients(problem.basis, w)
-    local: Array = sampler.integral(dot(slope, slope) + sampler.values(problem.basis, w) ** 2)
+    sampler = Sampler(basis.mesh, 2 * degree(basis))
+    slope = sampler.gradients(basis, w)
+    local: Array = sampler.integral(dot(slope, slope) + sampler.values(basis, w) ** 2)
     # A form is a function of x, of which assembly knows samples.
     bound = Bound(finished_lower(value), "estimate", "Riesz representative in the trial space, assembled forms")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
@@ -240,7 +237,7 @@ def dual_norm_of_functions(
     Parameters
     ----------
     problem
-        An elliptic problem on triangles or quadrilaterals.
+        One whose state equation has a strong form, on triangles or quadrilaterals.
     candidate
         Made by `Candidate.from_functions` with a state that has methods ``value(x)`` (or is callable) and
         ``gradient(x)``.
@@ -256,17 +253,19 @@ def dual_norm_of_functions(
     """
     check_norm(norm)
     check_candidate(problem, candidate)
-    if not isinstance(problem, (EllipticSource, EllipticCoefficient)) or isinstance(problem.basis.mesh, MeshLine1):
-        raise UncertifiedError("functions need an elliptic problem in the plane; use dual_norm, on the interpolant")
+    equation = state_equation(problem, "dual_norm_of_functions")
+    form = required(equation.strong(candidate.parameter), "dual_norm_of_functions", "the strong form", problem)
+    if equation.basis.mesh.dim() == 1:
+        raise UncertifiedError("functions need an equation in the plane; use dual_norm, on the interpolant")
     functions = candidate.functions
     if functions is None or not callable(getattr(functions.state, "gradient", None)):
         raise InputError(f"candidate {candidate.name!r} has no state function with a method gradient(x)")
     check_frozen(problem, candidate)
-    workspace, equation = workspace_of(problem), problem.strong(candidate.parameter)
-    rule = workspace.rule(equation, norm)
-    least = min(count(order, "order"), MOST_ORDER[problem.basis.mesh.t.shape[0]])
+    workspace = workspace_of(equation)
+    rule = workspace.rule(form, norm)
+    least = min(count(order, "order"), MOST_ORDER[equation.basis.mesh.t.shape[0]])
     rule = replace(rule, order=max(rule.order, least), exact=False)
-    r = _residual_of_function(workspace, equation, norm, rule, functions.state)
+    r = _residual_of_function(workspace, form, norm, rule, functions.state)
     factor = state_norm(problem, norm, parameter=candidate.parameter).factor
     parts = split(r, factor, workspace.free)
     flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=STEPS)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..checks import Array
+from ..checks import Array, required
 from ..errors import InputError, UncertifiedError
 from ..mesh.elements import same_mesh
 from ..mesh.sample import dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..shown import Shown
+from .energy import state_equation
 from .flux import ElementFlux
 from .patches import Flux, NormalTraces, cross, facet_parameter
 from .quadrature import Quadrature
@@ -264,20 +264,20 @@ def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: st
     Raises
     ------
     UncertifiedError
-        The flux is not conforming, or the problem is not an elliptic one.
+        The flux is not conforming, or the strong form of the state equation is not known.
     """
     check_norm(norm)
-    if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
-        raise UncertifiedError(f"a {type(problem).__name__} has no flux; expected an elliptic problem")
+    equation = state_equation(problem, "flux_majorant")
     check_candidate(problem, candidate)
+    form = required(equation.strong(candidate.parameter), "flux_majorant", "the strong form", problem)
     if not isinstance(flux, (tuple, list)) or len(flux) != 2:
         raise InputError(f"flux is a {type(flux).__name__}; expected a pair (basis, dofs)")
     given = ElementFlux(*flux)
-    if not same_mesh(given.basis.mesh, problem.basis.mesh):
+    if not same_mesh(given.basis.mesh, equation.basis.mesh):
         raise InputError("the flux lives on another mesh than the problem; build its basis on the same mesh")
-    workspace, equation = workspace_of(problem), problem.strong(candidate.parameter)
-    rule = workspace.rule(equation, norm, enriched=max(workspace.degree, given.trace_degree))
-    r = workspace.residual(equation, problem.check_state(candidate.state), norm, rule)
+    workspace = workspace_of(equation)
+    rule = workspace.rule(form, norm, enriched=max(workspace.degree, given.trace_degree))
+    r = workspace.residual(form, problem.check_state(candidate.state), norm, rule)
 
     def constant(sharp: bool) -> Bound | None:
         return workspace.friedrichs(r, rule, norm, sharp)

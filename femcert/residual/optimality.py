@@ -15,11 +15,11 @@ from ..linalg.box import box_step
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
-from ..problem.nonlinear import NonlinearProblem
 from ..problem.space import ParameterSpace
-from .energy import StateNorm, state_norm
+from ..problem.states import StateEquation
+from .energy import StateNorm, same_matrix, state_equation, state_norm
+
+Limits = tuple[Array, Array]
 
 # Relative distance from the sphere of a ball below which a parameter is on it.
 ON_SPHERE = 1e-9
@@ -31,7 +31,7 @@ def reduced_gradient(problem: Problem, data: Data, coefficients: Array, *, weigh
     The objective is ``½ ‖H u - y‖_Y² + ½ weight ‖q‖_Q²``.
     """
     c = np.asarray(coefficients)
-    gradient = _differentiable(problem).misfit_gradient(problem.parameters.field(c), data)
+    gradient = problem.misfit_gradient(problem.parameters.field(c), data)
     return np.asarray(gradient + weight * (problem.parameters.gram @ c))
 
 
@@ -63,10 +63,8 @@ def curvature(problem: Problem, data: Data, coefficients: Array, *, weight: floa
 
     J is the whitened derivative of the data in the coordinates.
     """
-    space = _differentiable(problem).parameters
-    linear = problem.linear
-    J = problem.forward_matrix() if linear else problem.jacobian(space.field(coefficients))  # type: ignore[attr-defined]
-    J = data.whiten(J)
+    space = problem.parameters
+    J = data.whiten(problem.linearize(space.field(coefficients)).matrix)
     return float(np.sum(J.T * space.solve_gram(np.ascontiguousarray(J.T)))) + weight * space.dimension
 
 
@@ -101,10 +99,6 @@ def _ball_normal(problem: Problem, c: Array) -> Array | None:
     if not np.sqrt(max(float(q @ pull), 0.0)) >= (1.0 - ON_SPHERE) * space.ball.radius:
         return None
     return np.asarray(space.matrix.T @ pull)
-
-
-def _differentiable(problem: Any) -> LinearProblem | NonlinearProblem:
-    return problem
 
 
 @dataclass(frozen=True)
@@ -176,8 +170,8 @@ def kkt_residual(
     UncertifiedError
         The state equation is no equation of this form (the heat equation, tomography), or it has no energy norm.
     """
-    _differentiable(problem)
-    if isinstance(problem, HeatInitial) or not problem.has_state:
+    equation = state_equation(problem, "kkt_residual")
+    if equation.time is not None:
         kind = type(problem).__name__
         raise UncertifiedError(f"a {kind} has no state equation of this form; use reduced_gradient_norm")
     number(weight, "weight", least=0.0)
@@ -188,14 +182,19 @@ def kkt_residual(
 
 
 def _kkt(problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str) -> KKT:
-    q = problem.parameters.field(c)
+    equation, q = problem.states[0], problem.parameters.field(c)
+    free = equation.free
     space = state_norm(problem, norm, state=u, parameter=q)
-    A_u, A_q = _derivatives(problem, u, q)
-    misfit = data.whiten_transposed(data.whiten(problem.observe(u) - data.values))
-    pull = np.asarray(problem.sensors.matrix.T @ misfit)[problem.free]
-    z = _solved_adjoint(problem, A_u, q, pull) if adjoint is None else _given_adjoint(problem, adjoint)
+    operator, coupling = equation.derivatives(u, q)
+    A_u, A_q = operator[free][:, free], coupling[free]
+    misfit = data.whiten_transposed(data.whiten(problem.predict(u, q) - data.values))
+    pull = np.asarray(equation.sensors.matrix.T @ misfit)[free]
+    if adjoint is None:
+        z = -np.asarray(_factor(equation, operator, u, q).solve_transposed(pull))
+    else:
+        z = _given_adjoint(equation, adjoint)
     g = weight * (problem.parameters.gram @ c) + problem.parameters.matrix.T @ (A_q.T @ z)
-    state = _state_residual(problem, space, u, q)
+    state = _state_residual(equation, space, u, q)
     dual = Bound(_dual(space, pull + A_u.T @ z), "lower", f"adjoint residual in the dual {space.name} on the mesh")
     slope = _gradient_norm(problem, data, c, np.asarray(g), weight, bounds)
     parameter = Bound(slope, "lower", "derivative in the parameter, exact in the class")
@@ -203,49 +202,36 @@ def _kkt(problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoin
     return KKT(state, dual, parameter, Bound(total, state.side, "root of the sum of squares"))
 
 
-def _derivatives(problem: Problem, u: Array, q: Array) -> tuple[Any, Any]:
-    """``A_u`` and ``A_q`` at any pair, on the free dofs."""
-    free = problem.free
-    if problem.linear:
-        return problem.operator[free][:, free], -problem.load[free]
-    A_u, A_q = problem.derivatives(u, q)  # type: ignore[attr-defined]
-    return A_u[free][:, free], A_q[free]
+def _factor(equation: StateEquation, operator: Any, u: Array, q: Array) -> Factorization:
+    """Of A_u on the free dofs: that of the energy norm, where this is the norm of A_u."""
+    energy = equation.energy(q, u)
+    definite = energy is not None and same_matrix(energy.matrix, operator)
+    if energy is not None and definite and energy.factor is not None:
+        return energy.factor
+    block = operator[equation.free][:, equation.free]
+    return Factorization(block, definite=definite, name="derivative of the state equation")
 
 
-def _solved_adjoint(problem: Any, A_u: Any, q: Array, pull: Array) -> Array:
-    """The z with ``A_u' z = -pull``, by the factorization of the state where that is the one of A_u."""
-    if problem.linear:
-        factor = problem.factor
-    elif problem.linear_in_state:
-        factor = problem.linearize(q).factor
-    else:
-        factor = Factorization(A_u, definite=problem.definite, name="derivative of the state equation")
-    return -np.asarray(factor.solve_transposed(pull))
-
-
-def _given_adjoint(problem: Problem, adjoint: Any) -> Array:
-    z = real_vector(adjoint, int(problem.basis.N), "adjoint")
-    if z[problem.boundary.prescribed].any():
+def _given_adjoint(equation: StateEquation, adjoint: Any) -> Array:
+    z = real_vector(adjoint, int(equation.basis.N), "adjoint")
+    if z[equation.boundary.prescribed].any():
         raise InputError("adjoint is not zero at the prescribed dofs; expected a function that vanishes there")
-    return z[problem.free]
+    return z[equation.free]
 
 
 def _dual(space: StateNorm, functional: Array) -> float:
     return float(np.sqrt(max(float(functional @ space.factor.solve(functional)), 0.0)))
 
 
-def _state_residual(problem: Problem, space: StateNorm, u: Array, q: Array) -> Bound:
-    value = _dual(space, problem.residual(u, q)[problem.free])
-    defect = u - problem.boundary.values
-    defect[problem.free] = 0.0
+def _state_residual(equation: StateEquation, space: StateNorm, u: Array, q: Array) -> Bound:
+    value = _dual(space, equation.residual(u, q)[equation.free])
+    defect = u - equation.boundary.values
+    defect[equation.free] = 0.0
     if not defect.any():
         return Bound(value, "lower", f"state residual in the dual {space.name} on the mesh")
-    lift = space.lift(defect, problem.free)
+    lift = space.lift(defect, equation.free)
     value = float(np.hypot(value, np.sqrt(max(float(lift @ (space.matrix @ lift)), 0.0))))
     return Bound(value, "estimate", f"state residual and boundary defect in the {space.name} on the mesh")
-
-
-Limits = tuple[Array, Array]
 
 
 def projected_norm(

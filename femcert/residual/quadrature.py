@@ -39,8 +39,9 @@ class FieldShape:
         Of the polynomial (for an exponential, of the exponent); None: not known.
     spread
         For each element a bound of ``|f - mean| / |mean|``, for an exponential of ``|exponent - mean|``.
-    least
-        For each element a lower bound of the field (0 where none is needed, a sampled minimum where none is known).
+    low, high
+        For each element bounds of the polynomial or exponential (0 where none are needed; where the degree is not known
+        the least and the largest sample).
     missed
         For each element a bound of the distance of the field from the polynomial.
     exponential
@@ -51,30 +52,45 @@ class FieldShape:
 
     degree: int | None
     spread: Array
-    least: Array
+    low: Array
+    high: Array
     missed: Array
     exponential: bool = False
     doubt: str = ""
+
+    @property
+    def least(self) -> Array:
+        """For each element a lower bound of the field, at least zero."""
+        return np.maximum(self.low - self.missed, 0.0)
+
+    @property
+    def most(self) -> Array:
+        """For each element an upper bound of the field."""
+        return self.high + self.missed
 
 
 def shape_of(field: Given | Field, mesh: Any) -> FieldShape:
     """Degree, spread and minimum of a field, from what it is; nothing but a sampled minimum of an unknown function."""
     flat = np.zeros(mesh.nelements)
     if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
-        return FieldShape(field.degree, flat, flat, flat)
+        return FieldShape(field.degree, flat, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
-        return FieldShape(0, flat, field.at(Sampler(mesh, 0))[:, 0], flat)
+        value = field.at(Sampler(mesh, 0))[:, 0]
+        return FieldShape(0, flat, value, value, flat)
     doubt = field.doubt_on(mesh)
     if doubt:
-        return FieldShape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=doubt)
+        samples = field.at(_samples(mesh))
+        return FieldShape(None, flat, samples.min(axis=1), samples.max(axis=1), flat, doubt=doubt)
     fit, missed = field.fit(mesh), field.missed(mesh)
     size, spread = np.abs(fit.mean), fit.spread
     if isinstance(field, Field) and field.exponential:
         # The exponential of a constant is one too.
-        return FieldShape(fit.degree, spread, np.exp(fit.mean - spread), missed, fit.degree > 0)
+        with np.errstate(over="ignore"):
+            low, high = np.exp(fit.mean - spread), np.exp(fit.mean + spread)
+        return FieldShape(fit.degree, spread, low, high, missed, fit.degree > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(spread > 0.0, spread / size, 0.0)
-    return FieldShape(fit.degree, relative, np.maximum(fit.mean - spread - missed, 0.0), missed)
+    return FieldShape(fit.degree, relative, fit.mean - spread, fit.mean + spread, missed)
 
 
 def _samples(mesh: Any) -> Sampler:

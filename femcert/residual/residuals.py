@@ -15,10 +15,11 @@ from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.heat import HeatInitial
+from ..problem.states import TimeStepping
 from ..shown import Shown
 from .boundary import boundary_norm
 from .dual import METHODS, dual_norm
+from .energy import state_equation
 from .heat import has_trajectory, space_time_norm
 from .optimality import reduced_gradient_norm
 
@@ -88,9 +89,9 @@ def parameter_misfit(problem: Problem, data: Data, candidate: Candidate) -> Boun
     that the equation allows.
     """
     space, p = problem.parameters, candidate.parameter
-    if problem.linear:
+    if problem.linearize(p).everywhere:
         p = space.field(space.project(p)[0])
-    source = "norm of H u - y, state recomputed" if problem.has_state else "norm of H q - y"
+    source = "norm of H u - y, state recomputed" if problem.states else "norm of H q - y"
     return Bound(_misfit(problem, data, problem.solve(p), p), "upper", source)
 
 
@@ -119,7 +120,7 @@ def check_pde_norm(pde_norm: str) -> str:
 
 
 def physics_residuals(
-    problem: Problem, candidate: Candidate, state: Array, *, pde_norm: str, norm: str
+    problem: Problem, candidate: Candidate, state: Any, *, pde_norm: str, norm: str
 ) -> tuple[Bound, Bound]:
     """The components ``pde`` and ``bc``.
 
@@ -135,12 +136,13 @@ def physics_residuals(
     if pde_norm == "rms":
         pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
         return pde, Bound(problem.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
-    if isinstance(problem, HeatInitial):
+    equation = state_equation(problem, "the physics residual")
+    if equation.time is not None:
         if pde_norm != "equilibrated":
-            raise InputError(f"pde_norm is {pde_norm!r}; a heat problem has 'rms' and 'equilibrated'")
+            raise InputError(f"pde_norm is {pde_norm!r}; a state that depends on time has 'rms' and 'equilibrated'")
         if norm != "energy":
-            raise InputError(f"norm is {norm!r}; the space-time norm of a heat problem is that of its energy")
-        return _of_heat(problem, candidate, state)
+            raise InputError(f"norm is {norm!r}; the space-time norm is that of the energy")
+        return _in_time(problem, equation.time, candidate, state)
     return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
 
 
@@ -149,7 +151,7 @@ def _on_boundary(problem: Problem, state: Array) -> Bound:
 
     From the H1 norm: a constant defect has no energy where there is no reaction, but the sensors see it.
     """
-    part = problem.boundary
+    part = state_equation(problem, "the boundary residual").boundary
     given = any(callable(condition.value) for condition in part.dirichlet)
     if not given and np.array_equal(state[part.prescribed], _like(part.values[part.prescribed], state)):
         return Bound(0.0, "upper", "the boundary values are those prescribed")
@@ -160,7 +162,7 @@ def _like(values: Array, state: Array) -> Array:
     return values if state.ndim == 1 else np.broadcast_to(values[:, None], (len(values), state.shape[1]))
 
 
-def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[Bound, Bound]:
+def _in_time(problem: Problem, time: TimeStepping, candidate: Candidate, state: Array) -> tuple[Bound, Bound]:
     """The space-time residual and the initial error of a trajectory.
 
     Where only states at the observation times are given, those of the problem's own trajectory, whose norm bounds its
@@ -168,10 +170,10 @@ def _of_heat(problem: HeatInitial, candidate: Candidate, state: Array) -> tuple[
     """
     gap = 0.0
     if not has_trajectory(problem, candidate):
-        if problem.scheme == "exact":
+        if not time.stepped:
             raise UncertifiedError("the exact exponential has no trajectory; use 'crank-nicolson', or pde_norm='rms'")
-        own = problem.trajectory(candidate.parameter)
-        distance = state.reshape(problem.basis.N, -1) - own[:, problem.observed]
+        own = time.trajectory(candidate.parameter)
+        distance = state.reshape(len(own), -1) - own[:, time.observed]
         mass = mass_matrix(problem.basis)
         gap = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
         candidate = Candidate(own, candidate.parameter, name=candidate.name)
@@ -186,8 +188,9 @@ def strong_field(problem: Problem, state: Array, parameter: Array) -> Array:
 
     On a uniform line with P1 and lumped mass this is the finite-difference residual ``q - K u`` at the grid points.
     """
-    r = problem.residual(state, parameter)
-    return solve_mass(problem.residual_mass, r[problem.free])
+    equation = state_equation(problem, "the strong residual")
+    r = equation.residual(state, parameter)
+    return solve_mass(equation.residual_mass, r[equation.free])
 
 
 def strong_rms(problem: Problem, state: Array, parameter: Array) -> float:
@@ -197,7 +200,8 @@ def strong_rms(problem: Problem, state: Array, parameter: Array) -> float:
     grid with lumped mass it is the plain RMS over the grid points that the paper uses. The measure ``1' M 1`` is that
     of the free dofs, smaller than ``|Omega|`` on a coarse mesh, so this may be larger than the mean over all of Omega.
     """
-    r = problem.residual(state, parameter)[problem.free].reshape(len(problem.free), -1)
-    field = solve_mass(problem.residual_mass, r)
-    measure = float(problem.residual_mass.sum())
+    equation = state_equation(problem, "the strong residual")
+    r = equation.residual(state, parameter)[equation.free].reshape(len(equation.free), -1)
+    field = solve_mass(equation.residual_mass, r)
+    measure = float(equation.residual_mass.sum())
     return float(np.sqrt(max(np.einsum("ij,ij->", r, field), 0.0) / (measure * r.shape[1])))

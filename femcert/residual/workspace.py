@@ -1,4 +1,4 @@
-"""What the bounds of one problem share: quadrature, factorizations, equilibration tables; each made once."""
+"""What the bounds of one state equation share: quadrature, factorizations, equilibration tables; each made once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..bound import Bound
 from ..checks import Array
 from ..mesh.elements import degree
 from ..mesh.sample import Sampler
-from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
+from ..problem.states import StateEquation
 from ..problem.strong import StrongForm
 from .equilibrate import Equilibration
 from .friedrichs import box_friedrichs_constant, friedrichs_constant
@@ -23,16 +23,16 @@ from .patches import NormalTraces
 from .quadrature import Quadrature, choose_rule
 from .weak import Traces, WeakResidual, weak_residual
 
-_spaces: WeakKeyDictionary[Problem, Workspace] = WeakKeyDictionary()
+_spaces: WeakKeyDictionary[StateEquation, Workspace] = WeakKeyDictionary()
 
 
 class Workspace:
-    """Tables of one problem, filled as they are needed."""
+    """Tables of one state equation, filled as they are needed."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.basis = problem.basis
-        self.free = problem.free
-        self.degree = degree(problem.basis)
+    def __init__(self, equation: StateEquation) -> None:
+        self.basis = equation.basis
+        self.free = equation.free
+        self.degree = degree(equation.basis)
         self._samplers: dict[int, Sampler] = {}
         # With the boundary conditions that they are of, so that no other object gets its identity.
         self._traces: dict[tuple[int, int], tuple[BoundaryConditions, Traces]] = {}
@@ -113,11 +113,11 @@ class Workspace:
         )
 
 
-def workspace_of(problem: Problem) -> Workspace:
-    """The workspace of a problem, the same one each time."""
-    if problem not in _spaces:
-        _spaces[problem] = Workspace(problem)
-    return _spaces[problem]
+def workspace_of(equation: StateEquation) -> Workspace:
+    """The workspace of a state equation, the same one each time."""
+    if equation not in _spaces:
+        _spaces[equation] = Workspace(equation)
+    return _spaces[equation]
 
 
 def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
