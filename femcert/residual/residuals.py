@@ -133,17 +133,17 @@ def physics_residuals(
     if not problem.states:
         none = Bound(0.0, "upper", "there is no state equation")
         return none, none
+    equation = state_equation(problem, "the physics residual")
     if pde_norm == "rms":
         pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
-        return pde, Bound(problem.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
-    equation = state_equation(problem, "the physics residual")
-    if equation.time is not None:
-        if pde_norm != "equilibrated":
-            raise InputError(f"pde_norm is {pde_norm!r}; a state that depends on time has 'rms' and 'equilibrated'")
-        if norm != "energy":
-            raise InputError(f"norm is {norm!r}; the space-time norm is that of the energy")
-        return _in_time(problem, equation.time, candidate, state)
-    return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
+        return pde, Bound(equation.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
+    if equation.time is None:
+        return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
+    if pde_norm != "equilibrated":
+        raise InputError(f"pde_norm is {pde_norm!r}; a state that depends on time has 'rms' and 'equilibrated'")
+    if norm != "energy":
+        raise InputError(f"norm is {norm!r}; the space-time norm is that of the energy")
+    return _in_time(problem, equation.time, candidate, state)
 
 
 def _on_boundary(problem: Problem, state: Array) -> Bound:
