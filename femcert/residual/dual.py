@@ -14,8 +14,8 @@ from ..checks import Array, count, frozen, real_array, required
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.elements import degree
-from ..mesh.read import diameters
-from ..mesh.sample import Sampler, dot
+from ..mesh.geometry import diameters
+from ..mesh.sample import Sampler, dot, nodal_fit
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import callable_of, check_frozen
@@ -23,7 +23,7 @@ from ..problem.strong import StrongForm, is_zero
 from ..shown import Shown
 from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound
 from .energy import state_equation, state_norm
-from .equilibrate import equilibrated_flux, nodal_fit
+from .equilibrate import equilibrated_flux
 from .line import LineBound
 from .lower import best_quotient, enriched_representative, samples_of, split
 from .patches import NormalTraces

@@ -17,6 +17,7 @@ from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import degree, mass_matrix
+from ..mesh.geometry import bend
 from ..mesh.sample import Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
@@ -64,8 +65,7 @@ class StateNorm:
     @cached_property
     def _bent(self) -> bool:
         """Whether some element is a quadrilateral that is no parallelogram."""
-        det = Sampler(self.basis.mesh, 2).determinant
-        return bool(np.any(np.ptp(det, axis=1) > 1e-13 * det.max(axis=1)))
+        return bool(bend(self.basis.mesh).any())
 
     @cached_property
     def _sampler(self) -> Sampler:
@@ -115,7 +115,7 @@ class StateNorm:
         sampler, form = self._sampler, shape_of(field, self.basis.mesh)
         doubts = [form.doubt] if form.doubt else []
         spare, step = sampler.order - shape, form.degree or 0
-        bend, spread = np.zeros(1), np.zeros(1)
+        series, spread = np.zeros(1), np.zeros(1)
         if rational:
             det = polynomial_fit(sampler, sampler.determinant, 1)
             spread = det.spread / det.mean
@@ -123,10 +123,10 @@ class StateNorm:
             m = (spare // 2 if np.any(spread) else spare) // step
             spare -= m * step
             with np.errstate(over="ignore"):
-                bend = np.exp(2.0 * form.spread) * form.spread ** (m + 1) / factorial(m + 1)
+                series = np.exp(2.0 * form.spread) * form.spread ** (m + 1) / factorial(m + 1)
         else:
             spare -= step
-        off = (1.0 + bend) * (1.0 + spread ** max(spare + 1, 0)) - 1.0
+        off = (1.0 + series) * (1.0 + spread ** max(spare + 1, 0)) - 1.0
         if spare < 0 or not np.all(off < 0.5):
             return np.ones(1), [*doubts, "a coefficient or a map varies too much on an element for exact quadrature"]
         if not form.missed.any():

@@ -10,19 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import ElementLineP1, ElementLineP2, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 
 from ..checks import Array
-from ..mesh.sample import Sampler, dot
+from ..mesh.sample import Sampler, dot, nodal_fit
 from .flux import FacetFlux
 from .hierarchy import ElementMatrices, bubble_count, conjugate_gradients, fit_matrix, hierarchical_space
 from .patches import Patches, facet_parameter
 from .weak import WeakResidual
 
-_NODAL = {
-    (2, 1): ElementLineP1, (2, 2): ElementLineP2, (3, 1): ElementTriP1, (3, 2): ElementTriP2,
-    (4, 1): ElementQuad1, (4, 2): ElementQuad2,
-}  # fmt: skip
 # A step that gains less than this fraction of what is left of the squared misfit is the last one.
 ENOUGH = 0.02
 
@@ -97,13 +92,6 @@ def _bent_stream(tools: Equilibration, bend: Array) -> Array:
     # Along the facet an odd bubble is 6 t (1 - t) (1 - 2 t) from its first end, with the slope 6 (6 t² - 6 t + 1).
     s[tools.space.on_facets[1]] = tools.patches.forward * bend / 6.0
     return s
-
-
-def nodal_fit(sampler: Sampler, degree: int) -> tuple[Any, Array]:
-    """A Lagrange element, and the matrix ``(nodes, points)`` from samples to the nodal values of the best fit."""
-    elem = _NODAL[sampler.mesh.t.shape[0], degree]()
-    phi, _ = sampler.table(elem)
-    return elem, np.linalg.solve((phi * sampler.W) @ phi.T, phi * sampler.W)
 
 
 def _node_values(sampler: Sampler, field: Array, degree: int) -> Array:

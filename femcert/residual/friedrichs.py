@@ -32,8 +32,8 @@ from ..bound import Bound
 from ..checks import Array, real_array, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import eigenvalue_lower_bound
+from ..mesh.geometry import diameters, measures
 from ..mesh.locate import check_mesh
-from ..mesh.read import diameters, measures
 
 Indices = NDArray[np.int64]
 

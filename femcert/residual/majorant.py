@@ -12,13 +12,14 @@ from ..bound import Bound
 from ..checks import Array, required
 from ..errors import InputError, UncertifiedError
 from ..mesh.elements import same_mesh
+from ..mesh.geometry import cross
 from ..mesh.sample import dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..shown import Shown
 from .energy import state_equation
 from .flux import ElementFlux
-from .patches import Flux, NormalTraces, cross, facet_parameter
+from .patches import Flux, NormalTraces, facet_parameter
 from .quadrature import Quadrature
 from .remainders import finished_upper, is_exact, quadrature_words
 from .weak import WeakResidual, check_norm

@@ -11,7 +11,7 @@ from ..bound import Bound
 from ..checks import Array, number, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
-from ..linalg.box import box_step
+from ..linalg.bounded import bounded_step
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -254,7 +254,7 @@ def projected_norm(
         c, so that the bounds mean the same in any units of the data.
     """
     low, high = limits
-    step = box_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
+    step = bounded_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
     return curvature * float(np.sqrt(max(step @ (space.gram @ step), 0.0)))
 
 

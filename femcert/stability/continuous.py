@@ -12,8 +12,7 @@ from scipy.linalg import solve_triangular
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.elements import constant_basis, degree
-from ..mesh.locate import is_affine
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters, is_affine
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data

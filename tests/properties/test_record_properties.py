@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from property_problems import coefficient, coefficients, heat, regions, source, tomography
+from posed import coefficient, heat, regions, source, tomography
+from zoo import coefficients
 
 import femcert as fc
 from femcert.certificate import Certificate

@@ -12,7 +12,7 @@ from skfem.helpers import dot, grad
 
 from femcert.errors import SolveError, UncertifiedError
 from femcert.linalg import inertia
-from femcert.mesh.read import diameters
+from femcert.mesh.geometry import diameters
 from femcert.residual.friedrichs import (
     TRIANGLE_CONSTANT,
     box_friedrichs_constant,

@@ -2,20 +2,15 @@
 
 import numpy as np
 import pytest
-from problem_helpers import unit_mesh
-from skfem import Basis, BilinearForm, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, ElementTriRT1
+from skfem import Basis, BilinearForm, ElementTriRT1
 from skfem.helpers import dot, grad
+from zoo import source, unit_basis
 
 import femcert as fc
 from femcert.problem.strong import Field, Given, StrongForm
 from femcert.residual import evaluate
 
-ELEMENTS = {
-    "line": ("line", ElementLineP1, 10),
-    "tri P1": ("triangle", ElementTriP1, 4),
-    "tri P2": ("triangle", ElementTriP2, 3),
-    "quad Q1": ("distorted quad", ElementQuad1, 4),
-}
+ELEMENTS = {"line P1": 10, "tri P1": 4, "tri P2": 3, "bent quad Q1": 4}
 A = fc.Polynomial(lambda x: 1.0 + 0.5 * x[0], 1)
 C = 2.0
 
@@ -39,16 +34,11 @@ class Own(fc.LinearProblem):
 
 def pair(name):
     """The shipped problem and the own one, and a candidate that is not a solution."""
-    kind, element, n = ELEMENTS[name]
-    basis = Basis(unit_mesh(kind, n), element())
-    given = {
-        "parameters": fc.CosineSpace(basis, 3),
-        "sensors": fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.4)),
-        "dirichlet": {"left": 0.0},
-        "robin": {"right": (1.0, 0.5)},
-    }
-    shipped = fc.EllipticSource(basis, conductivity=A, reaction=C, **given)
-    own = Own(basis, operator=form, definite=True, **given)
+    basis = unit_basis(name, ELEMENTS[name])
+    sides = {"dirichlet": {"left": 0.0}, "robin": {"right": (1.0, 0.5)}}
+    shipped = source(basis, conductivity=A, reaction=C, parameters=(fc.CosineSpace, 3), **sides)
+    given = {"parameters": shipped.parameters, "sensors": shipped.sensors}
+    own = Own(basis, operator=form, definite=True, **given, **sides)
     q = shipped.parameters.field([1.0, 0.3, -0.2])
     u = shipped.solve(q) + 0.01 * np.sin(3.0 * np.arange(basis.N)) * (basis.doflocs[0] > 0.0)
     return shipped, own, fc.Candidate(u, q)
