@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..evidence.consistent import Fit, fit
 from ..problem import EllipticSource
 from ..problem.linear import LinearProblem
-from ..residual.strong import strong_rms
+from ..residual.residuals import strong_rms
 from ..stability.dense import gram_kept
 from .experiments import decaying, poisson_problem
 from .grid import Grid, Values

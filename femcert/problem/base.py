@@ -276,11 +276,6 @@ class EquationProblem(Problem, StateEquation):
         factor = vars(self).get("factor")
         return None if factor is None else factor.tolerance
 
-    def boundary_defect(self, state: Any, parameter: Any) -> float:
-        """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
-        defect = self.check_state(state) - self.boundary.values
-        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
-
 
 def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
     """Refuse parameters or sensors that were made for another mesh or element than `basis`."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from skfem.mesh import MeshLine1
 
 from ..checks import Array
 from ..errors import UncertifiedError
@@ -22,12 +21,11 @@ from ..problem.forward import dense
 from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
 from ..problem.sensors import AverageSensors, PointSensors
-from ..problem.strong import Field, StrongForm
+from ..problem.strong import Field
 from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved
-from ..residual.interval import line_bound
-from ..residual.norms import state_norm
-from ..residual.static import static_bound
+from ..residual.elliptic import bounded
+from ..residual.energy import state_norm
 from ..residual.workspace import Workspace
 from .exact_maps import heat_map, ray_map
 from .functions import function_class, refuse_unknown
@@ -205,12 +203,8 @@ class _Bounds:
 
     def of(self, source: Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
         """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
-        equation: StrongForm = replace(self.equation, source=source)
-        bound: Any
-        if isinstance(self.problem.basis.mesh, MeshLine1):
-            bound = line_bound(self.workspace, equation, state, "energy", loads=loads)
-        else:
-            bound = static_bound(self.workspace, equation, state, "energy", self.factor)
+        equation = replace(self.equation, source=source)
+        bound = bounded(self.workspace, equation, state, "energy", lambda: self.factor, loads=loads)
         if not bound.exact:
             raise UncertifiedError(f"an energy error is only estimated: {bound.words}")
         self.least, self._latest = bound.rule.least_conductivity, bound

@@ -18,7 +18,7 @@ from ..problem.data import Data
 from ..problem.forward import BATCH, dense
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem
-from ..residual.norms import state_norm
+from ..residual.energy import state_norm
 
 # Rounding of the Gram matrices, relative to their largest eigenvalue.
 ROUNDING = 1e-10
