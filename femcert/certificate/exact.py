@@ -15,7 +15,7 @@ from ..problem.data import Data
 from ..residual import Residuals, evaluate
 from ..residual.components import parameter_misfit
 from ..stability import Stability, stability
-from ..stability.constant import GUARANTEES
+from ..stability.stability import GUARANTEES
 from .certificate import Certificate
 from .evidence import (
     MOST_COORDINATES,

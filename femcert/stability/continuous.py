@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,11 @@ from ..mesh.locate import is_affine
 from ..mesh.read import diameters
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
+from ..problem.closed_maps import ClosedMap, ContinuousMap, Prediction, heat_map, ray_map
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..problem.equation import Equation, Field
+from ..problem.functions import function_class, refuse_unknown
 from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
 from ..problem.linear import dense
@@ -30,12 +32,52 @@ from ..residual.interval import line_bound
 from ..residual.norms import state_norm
 from ..residual.static import static_bound
 from ..residual.workspace import Workspace
-from .exact_maps import heat_map, ray_map
-from .functions import function_class, refuse_unknown
-from .gap import Gap, Prediction, whitening
 
 
-def continuous_gap(problem: Problem, data: Data | None) -> Gap:
+@dataclass(frozen=True)
+class MapError:
+    """A forward matrix, and the energy errors of the states behind it: how far it is from the exact one.
+
+    Attributes
+    ----------
+    forward
+        ``F`` of the mesh in orthonormal coordinates and whitened data, corrected by the residuals on adjoint states.
+    columns, rows
+        Guaranteed energy errors of the states of the columns, and of the adjoint states of the (whitened) sensors.
+    integrals
+        Bound of what quadrature misses of F.
+    exact
+        The exact map itself, for single parameters.
+    problem, whitening
+        What it belongs to: the problem, and the matrix that whitens its data.
+    """
+
+    forward: Array
+    columns: Array
+    rows: Array
+    exact: ContinuousMap = field(repr=False, compare=False)
+    problem: Problem = field(repr=False, compare=False)
+    whitening: Array = field(repr=False, compare=False)
+    integrals: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """``‖eta*‖ ‖eta‖`` (and integrals), an upper bound of the norm of the difference of the two forward maps."""
+        return float(np.linalg.norm(self.rows) * np.linalg.norm(self.columns)) + self.integrals
+
+    @property
+    def closed(self) -> bool:
+        """Whether the map is known in closed form, so that there are no states with errors."""
+        return not self.rows.any()
+
+
+def whitening(problem: Problem, data: Data | None) -> Array:
+    """The matrix ``L^-1`` of ``C = L L'``."""
+    unit = np.eye(problem.observation_count)
+    return unit if data is None else data.whiten(unit)
+
+
+def continuous_error(problem: Problem, data: Data | None) -> MapError:
     """How far the forward map of a problem on its mesh is from that of the continuous equation.
 
     Of an `EllipticSource`, for the column with state u, discrete state u_h and residual r, and a sensor with adjoint
@@ -57,12 +99,21 @@ def continuous_gap(problem: Problem, data: Data | None) -> Gap:
     whiten = whitening(problem, data)
     if isinstance(problem, (HeatInitial, Tomography)):
         closed = heat_map(problem, whiten) if isinstance(problem, HeatInitial) else ray_map(problem, whiten)
-        return closed.gap(problem)
+        return _of_closed(problem, closed)
     if not isinstance(problem, EllipticSource):
         raise UncertifiedError(f"guarantee='continuous' is for EllipticSource, not for a {type(problem).__name__}")
     exact = SourceMap(problem, whiten)
     forward, columns, integrals = exact.matrix()
-    return Gap(forward, columns, exact.rows, exact, problem, whiten, integrals)
+    return MapError(forward, columns, exact.rows, exact, problem, whiten, integrals)
+
+
+def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
+    """The matrix in orthonormal coordinates; only integrals and rounding stand between it and the exact one."""
+    forward = solve_triangular(closed.root, closed.matrix.T, trans="T").T
+    inverse = np.abs(solve_triangular(closed.root, np.eye(len(closed.root))))
+    m, k = forward.shape
+    integrals = float(np.linalg.norm(closed.errors @ inverse))
+    return MapError(np.asarray(forward), np.zeros(k), np.zeros(m), closed, problem, closed.whitening, integrals)
 
 
 class SourceMap:
@@ -151,9 +202,9 @@ class SourceMap:
         return Prediction(values, errors + self.rows * eta)
 
     @property
-    def stretch(self) -> float:
+    def interpolation_norm(self) -> float:
         """The largest norm of an interpolant, over that of its function."""
-        return 1.0 if self.on_mesh is None else self.on_mesh.stretch
+        return 1.0 if self.on_mesh is None else self.on_mesh.interpolation_norm
 
     def distance(self, parameter: Array, coefficients: Array) -> float:
         """``‖q - p‖_Q``, in L2 from the function p where the class is one of functions."""

@@ -5,8 +5,8 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP2, MeshLine, MeshTri
 
 import femcert as fc
+from femcert.problem.functions import FunctionClass
 from femcert.problem.space import ParameterSpace
-from femcert.stability.functions import FunctionClass
 
 POINTS = np.array([0.11, 0.27, 0.44, 0.63, 0.85])
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}

@@ -11,8 +11,8 @@ from skfem import Basis, MeshLine, MeshQuad, MeshTri
 from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, ElementTriP2
 
 import femcert as fc
-from femcert.stability.curvature import curvature
-from femcert.stability.nonlinear import check_kantorovich, validated
+from femcert.problem.curvature import curvature
+from femcert.stability.validity import check_kantorovich, validated
 
 INFLOW, LOSS = {"left": 0.7}, {"right": (2.0, 0.5)}
 

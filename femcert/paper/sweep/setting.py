@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...problem import EllipticSource, PointSensors, SineSpace
 from ...problem.linear import LinearProblem
 from ...residual.strong import strong_rms
-from ...stability.dense import gram_kept, scaled_forward
+from ...stability.spectrum import gram_kept, scaled_forward
 from ..validation.grid import line_basis
 from ..validation.setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE
 

@@ -16,14 +16,12 @@ from ..problem.base import Problem
 from ..problem.data import Data
 from ..shown import Shown
 from ..timing import stage
-from .conditional import conditional_parts
-from .continuous import continuous_gap, needed_size
-from .dense import Spectrum, scaled_forward, spectrum
+from .continuous import MapError, continuous_error, needed_size
 from .directions import Directions
-from .gap import Gap
-from .modulus import Modulus
-from .nonlinear import Validity, validation
+from .modulus import Modulus, conditional_parts
 from .sparse import sparse_extremes
+from .spectrum import Spectrum, scaled_forward, spectrum
+from .validity import Validity, validation
 from .weights import Weights, certified_weights
 
 GUARANTEES = ("discrete", "continuous")
@@ -77,7 +75,7 @@ class Stability(Shown):
     weighing: Callable[[], Weights] | None = field(default=None, repr=False, compare=False)
     validity: Validity | None = None
     reason: str = ""
-    gap: Gap | None = field(default=None, repr=False, compare=False)
+    gap: MapError | None = field(default=None, repr=False, compare=False)
 
     def summary(self) -> dict[str, str]:
         """Constant, exponent, singular values and scope."""
@@ -266,16 +264,16 @@ def stability(
 
 def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validate: bool) -> Stability:
     """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
-    gap = continuous_gap(problem, data) if guarantee == "continuous" else None
+    gap = continuous_error(problem, data) if guarantee == "continuous" else None
     forward = scaled_forward(problem, at, data) if gap is None else gap.forward
     # A map in closed form has no states.
-    closed = gap is not None and not gap.rows.any()
+    closed = gap is not None and gap.closed
     found = spectrum(problem, forward, at, data, 0.0 if closed else problem.forward_error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:
-        known = not gap.rows.any()
-        source = "1 / sigma_min of the exact map" if known else "1 / (sigma_min of the mesh - product of energy errors)"
+        of_mesh = "1 / (sigma_min of the mesh - product of energy errors)"
+        source = "1 / sigma_min of the exact map" if closed else of_mesh
         constant, scope = Bound(1.0 / float(found.kept * sigma[-1]), "upper", source), "continuous"
     if not problem.linear:
         validity, reason = validation(problem, at, data) if validate else (None, NOT_VALIDATED)
@@ -297,7 +295,7 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     )
 
 
-def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
+def _lowered(problem: Problem, found: Spectrum, gap: MapError) -> Array:
     """Lower bounds of the singular values of the continuous problem."""
     smallest = float(found.values[-1])
     # Weyl again: the exact singular values are within the gap of those of the mesh.

@@ -24,9 +24,9 @@ from ..linalg import (
     is_definite,
     separated_eigenpairs,
 )
+from ..problem.ball_form import ROUNDING, BallForm
 from ..problem.data import Data
 from ..problem.linear import LinearProblem, dense
-from .ball_form import ROUNDING, BallForm
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
@@ -44,7 +44,8 @@ DEPENDENT = 1e-20
 # How far above the eigenvalue on U, and above theta_W / kappa, a trial value is.
 CLOSE, APART = 1e-4, 5e-4
 
-class Family:
+
+class Pencils:
     """``T(kappa) = F' F + kappa L`` in the inner product of Q, for every kappa.
 
     ``L + shift M`` takes the place of L (see `BallForm`), which moves all eigenvalues by ``kappa shift``; what rounding

@@ -1,37 +1,58 @@
-"""Forward maps that are known in closed form: heat on a box, and line integrals."""
+"""Forward maps of the continuous problem, and those that are known in closed form: heat on a box, line integrals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.integrate import disc_averages, ray_integrals
 from ..mesh.locate import is_affine
-from ..mesh.read import diameters, measures
-from ..mesh.sample import Sampler
-from ..problem.base import ROUNDING, Problem
-from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Given
-from ..problem.heat import HeatInitial
-from ..problem.linear import dense
-from ..problem.modes import SineSpace
-from ..problem.sensors import AverageSensors, PointSensors, Sensors
-from ..problem.tomography import RaySensors, Tomography
-from ..residual.friedrichs import connected_parts
-from ..residual.quadrature import MOST_ORDER
+from ..mesh.read import connected_parts, diameters, measures
+from ..mesh.sample import MOST_ORDER, Sampler
+from .base import ROUNDING
+from .boundary import BoundaryConditions
+from .equation import Given
 from .functions import FunctionClass, function_class, is_function_class, radius_around, resolution, resolved_degree
-from .gap import Gap, Prediction
+from .heat import HeatInitial
+from .linear import dense
+from .modes import SineSpace
+from .sensors import AverageSensors, PointSensors, Sensors
+from .tomography import RaySensors, Tomography
 
 # Sums of sines and their integrals, relative to what they are sums of.
 UNIT = 1e-14
 # Most Gauss points on a chord.
 MOST_POINTS = 40
+
+
+class Prediction(NamedTuple):
+    """Whitened data of the exact solution for a parameter of the class, and how far each of them may be off."""
+
+    values: Array
+    errors: Array
+
+
+class ContinuousMap(Protocol):
+    """The forward map of the continuous problem, as far as it is known."""
+
+    @property
+    def root(self) -> Array:
+        """Upper triangular R with ``‖p‖_Q = ‖R c‖``, p the parameter with coordinates c."""
+
+    @property
+    def interpolation_norm(self) -> float:
+        """The largest ``‖B c‖_Q / ‖p‖_Q``, p the parameter with coordinates c: 1 where the columns are the class."""
+
+    def predict(self, coefficients: Array) -> Prediction:
+        """Whitened data of the exact solution for the parameter of the class with these coordinates."""
+
+    def distance(self, parameter: Array, coefficients: Array) -> float:
+        """An upper bound of ``‖q - p‖_Q``, q a dof vector and p the parameter with these coordinates."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +67,8 @@ class ClosedMap:
         Upper triangular R with ``‖p‖_Q <= ‖R c‖``.
     apart
         ``‖q - p‖_Q`` of a dof vector q and coordinates of p, from above.
-    stretch
-        See `ExactMap`.
+    interpolation_norm
+        See `ContinuousMap`.
     """
 
     matrix: Array
@@ -55,7 +76,7 @@ class ClosedMap:
     root: Array
     whitening: Array
     apart: Callable[[Array, Array], float]
-    stretch: float = 1.0
+    interpolation_norm: float = 1.0
 
     def predict(self, coefficients: Array) -> Prediction:
         """``F c``."""
@@ -64,14 +85,6 @@ class ClosedMap:
     def distance(self, parameter: Array, coefficients: Array) -> float:
         """An upper bound of ``‖q - p‖_Q``."""
         return self.apart(parameter, coefficients)
-
-    def gap(self, problem: Problem) -> Gap:
-        """The matrix in orthonormal coordinates; only integrals and rounding stand between it and the exact one."""
-        forward = solve_triangular(self.root, self.matrix.T, trans="T").T
-        inverse = np.abs(solve_triangular(self.root, np.eye(len(self.root))))
-        m, k = forward.shape
-        integrals = float(np.linalg.norm(self.errors @ inverse))
-        return Gap(np.asarray(forward), np.zeros(k), np.zeros(m), self, problem, self.whitening, integrals)
 
 
 def heat_map(problem: HeatInitial, whitening: Array) -> ClosedMap:
@@ -104,7 +117,8 @@ def heat_map(problem: HeatInitial, whitening: Array) -> ClosedMap:
     def apart(parameter: Array, coefficients: Array) -> float:
         return functions.distance(space.basis, parameter, coefficients)
 
-    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, np.diag(norms), whitening, apart, functions.stretch)
+    root, largest = np.diag(norms), functions.interpolation_norm
+    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, root, whitening, apart, largest)
 
 
 def ray_map(problem: Tomography, whitening: Array) -> ClosedMap:
@@ -147,7 +161,7 @@ def _rays_of_functions(rays: RaySensors, functions: FunctionClass, whitening: Ar
     def apart(parameter: Array, coefficients: Array) -> float:
         return functions.distance(space.basis, parameter, coefficients)
 
-    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, root, whitening, apart, functions.stretch)
+    return ClosedMap(whitening @ F, np.abs(whitening) @ errors, root, whitening, apart, functions.interpolation_norm)
 
 
 def _no_eigenfunctions(problem: HeatInitial) -> str:

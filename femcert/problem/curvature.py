@@ -61,9 +61,9 @@ from skfem.helpers import dot, grad
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.assembly import diffusion_matrix
-from ..problem.data import Data
-from ..problem.elliptic import EllipticCoefficient, reaction_form
-from ..problem.linear import BATCH, dense
+from .data import Data
+from .elliptic import EllipticCoefficient, reaction_form
+from .linear import BATCH, dense
 
 # Rounding of the Gram matrices and of the formulas, relative to their size.
 ROUNDING = 1e-10

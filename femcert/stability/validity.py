@@ -1,7 +1,7 @@
 """Where the linearization of an unknown conductivity can be trusted: a validated ball, and a constant on it.
 
 With ``sigma = sigma_min(J(q0))`` and a Lipschitz constant L of J on the ball ``‖q - q0‖_Q <= rho`` of ``q0 + class``
-(`femcert.stability.curvature`), Taylor's formula gives
+(`femcert.problem.curvature`), Taylor's formula gives
 
     ‖F(q) - F(q0)‖_Y >= (sigma - L ‖q - q0‖_Q / 2) ‖q - q0‖_Q        for q in the ball,
     ‖F(q) - F(q')‖_Y >= (sigma - L rho) ‖q - q'‖_Q                    for q and q' in the ball,
@@ -20,10 +20,10 @@ from ..bound import Bound
 from ..checks import number
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
+from ..problem.curvature import ROUNDING, Curvature, curvature
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient
-from .curvature import ROUNDING, Curvature, curvature
-from .dense import scaled_forward, spectrum
+from .spectrum import scaled_forward, spectrum
 
 # Largest L rho / sigma that is chosen: it keeps clear of 1, where the ball is not valid, for a hundredth of the reach.
 MOST_CHANGE = 0.9

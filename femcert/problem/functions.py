@@ -12,11 +12,10 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import CoarseMeshError, UncertifiedError
 from ..mesh.read import diameters
-from ..mesh.sample import Sampler
-from ..problem.modes import CosineSpace, SineSpace
-from ..problem.polynomial import declared_error, known_degree, unknown
-from ..problem.space import ParameterSpace
-from ..residual.quadrature import MOST_ORDER
+from ..mesh.sample import MOST_ORDER, Sampler
+from .modes import CosineSpace, SineSpace
+from .polynomial import declared_error, known_degree, unknown
+from .space import ParameterSpace
 
 # Taylor remainders below the first are rounding; above the second no rule integrates the functions.
 SMALL_REMAINDER, MOST_REMAINDER = 1e-13, 1e-2
@@ -73,7 +72,7 @@ class FunctionClass:
         return np.asarray(solve_triangular(self.root, np.eye(len(self.root))))
 
     @property
-    def stretch(self) -> float:
+    def interpolation_norm(self) -> float:
         """An upper bound of the norm of an interpolant over that of its function."""
         unit = self.orthonormal
         missed = float(np.linalg.norm(self.missed(unit)))
