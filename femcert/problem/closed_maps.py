@@ -14,14 +14,13 @@ from ..mesh.integrate import disc_averages, ray_integrals
 from ..mesh.locate import is_affine
 from ..mesh.read import connected_parts, diameters, measures
 from ..mesh.sample import MOST_ORDER, Sampler
-from .base import ROUNDING
 from .boundary import BoundaryConditions
-from .equation import Given
+from .forward import ROUNDING, dense
 from .functions import FunctionClass, function_class, is_function_class, radius_around, resolution, resolved_degree
 from .heat import HeatInitial
-from .linear import dense
 from .modes import SineSpace
 from .sensors import AverageSensors, PointSensors, Sensors
+from .strong import Given
 from .tomography import RaySensors, Tomography
 
 # Sums of sines and their integrals, relative to what they are sums of.
@@ -207,7 +206,7 @@ def _all_essential(boundary: BoundaryConditions, mesh: Any) -> bool:
 
 
 def _diffusivity(problem: HeatInitial) -> Any:
-    given = problem.equation(np.zeros(problem.basis.N)).conductivity
+    given = problem.time.strong(np.zeros(problem.basis.N)).conductivity
     if not isinstance(given, Given) or given.varies:
         return None
     values = given.at(Sampler(problem.basis.mesh, 0))

@@ -12,7 +12,8 @@ from ..checks import Array, frozen, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import BATCH, LinearProblem
+from ..problem.forward import BATCH
+from ..problem.linear import LinearProblem
 from .pencil import Pencils
 
 # Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
@@ -55,7 +56,7 @@ class Modulus:
     """
 
     def __init__(self, problem: Problem, *, data: Data | None = None, radius: float | None = None) -> None:
-        if not isinstance(problem, LinearProblem):
+        if not problem.linear:
             raise InputError(f"problem is a {type(problem).__name__}; the modulus is for linear problems")
         ball = problem.parameters.ball
         if ball is None:
@@ -282,7 +283,7 @@ class Modulus:
 
 def conditional_parts(problem: Problem, data: Data | None, levels: Any) -> dict[str, Any]:
     """Constant, exponent, range, modulus, singular values and weakest parameter of a class with a ball."""
-    if not isinstance(problem, LinearProblem):
+    if not problem.linear:
         raise InputError(f"conditional stability is for linear problems, not for a {type(problem).__name__}")
     low, high = _range(data, levels)
     modulus = Modulus(problem, data=data)

@@ -26,7 +26,8 @@ from ..linalg import (
 )
 from ..problem.ball_form import ROUNDING, BallForm
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import dense
+from ..problem.linear import LinearProblem
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
@@ -84,7 +85,7 @@ class Pencils:
 
     def _functionals(self, weights: Array) -> Array:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
-        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint_response(weights))
+        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint(weights))
 
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
@@ -93,7 +94,7 @@ class Pencils:
 
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
-        values = self._problem.response(self._problem.parameters.matrix @ X)
+        values = self._problem.apply(self._problem.parameters.matrix @ X)
         return values if self.data is None else self.data.whiten(values)
 
     def least_misfit(self, values: Array, radius: float, most: float) -> float:
