@@ -147,7 +147,8 @@ class LinearProblem(EquationProblem, Linearization):
         """Operator, load and sensors on the free dofs."""
         free = self.free
         known = (self.source - self.operator @ self.boundary.values)[free]
-        return SparseSystem(self.operator[free][:, free], self.load[free], self.sensors.matrix[:, free], known)
+        A, load, H = self.operator[free][:, free], self.load[free], self.sensors.matrix[:, free]
+        return SparseSystem(A, load, H, known, lambda: self.factor)
 
     def apply(self, fields: Any) -> Array:
         """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
@@ -208,6 +209,11 @@ class LinearProblem(EquationProblem, Linearization):
         weights, size = self.forward_sizes
         seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
         return max(ROUNDING, self._solve_rounding) * seen * size
+
+    def exact(self, purpose: str) -> LinearProblem:
+        """Itself, if the solves with its factorization end at rounding."""
+        self.factor.exact(purpose)
+        return self
 
     @cached_property
     def forward_sizes(self) -> tuple[Array, float]:

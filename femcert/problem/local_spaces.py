@@ -11,11 +11,11 @@ from scipy.sparse import csr_matrix
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
 from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
-from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
 from ..mesh.locate import Locator, interpolation_matrix
 from ..mesh.read import region_elements
+from .functions import Declared, FunctionClass
 from .space import ParameterSpace
 
 _LINEAR = {MeshLine1: ElementLineP1, MeshTri1: ElementTriP1, MeshQuad1: ElementQuad1}
@@ -42,9 +42,10 @@ class FunctionSpace(ParameterSpace):
         self.functions = tuple(functions)
         super().__init__(basis, np.column_stack(columns), inner=inner)
 
-    def functions_at(self, x: Array) -> Array:
-        """The functions at points ``(dimension, points)``: shape ``(functions, points)``."""
-        return np.array([np.broadcast_to(f(x) if callable(f) else f, x.shape[1:]) for f in self.functions])
+    def functions_on(self, mesh: Any) -> FunctionClass | None:
+        """The functions themselves, where the norm is that of L2; refused if one of them is not declared."""
+        declared = Declared(self.functions)
+        return FunctionClass(declared, mesh, self.root) if self.inner == "l2" else None
 
 
 class RegionSpace(ParameterSpace):

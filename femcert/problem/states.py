@@ -49,12 +49,20 @@ class SparseSystem:
         A, l (on the dofs of the parameter) and H.
     known
         f, with what prescribed values add to it.
+    factorize
+        Gives the factorization of A that the problem itself solves with, made when it is first asked for.
     """
 
     operator: Any
     load: Any
     sensors: Any
     known: Array
+    factorize: Callable[[], Factorization]
+
+    @property
+    def factor(self) -> Factorization:
+        """The factorization of A."""
+        return self.factorize()
 
 
 @dataclass(frozen=True)

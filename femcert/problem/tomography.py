@@ -16,6 +16,7 @@ from ..mesh.integrate import ray_matrix, sampled_ray_matrix
 from ..mesh.locate import Locator
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home
+from .closed_maps import ContinuousMap, ray_map
 from .data import Data
 from .forward import ROUNDING, Linearization, dense
 from .sensors import Sensors
@@ -128,6 +129,10 @@ class Tomography(Problem, Linearization):
     def linearize(self, at: Any = None) -> Tomography:
         """Itself."""
         return self
+
+    def closed_map(self, whitening: Array) -> ContinuousMap:
+        """Line integrals of the image itself, see `femcert.problem.closed_maps.ray_map`."""
+        return ray_map(self, whitening)
 
     def check_state(self, state: Any) -> Array:
         """An image, or an `InputError`."""

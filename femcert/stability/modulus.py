@@ -12,8 +12,7 @@ from ..checks import Array, frozen, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.forward import BATCH
-from ..problem.linear import LinearProblem
+from ..problem.forward import BATCH, Linearization
 from .pencil import Pencils
 
 # Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
@@ -56,13 +55,12 @@ class Modulus:
     """
 
     def __init__(self, problem: Problem, *, data: Data | None = None, radius: float | None = None) -> None:
-        if not problem.linear:
-            raise InputError(f"problem is a {type(problem).__name__}; the modulus is for linear problems")
+        forward = _everywhere(problem)
         ball = problem.parameters.ball
         if ball is None:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
-        self._pencils = Pencils(problem, data)
+        self._pencils = Pencils(forward, data)
         # The norm of H1 is not below that of L2, whatever rounding does to their matrices.
         inner = problem.parameters.inner
         self._most = self.radius if inner == "l2" and ball.norm in ("l2", "h1") else np.inf
@@ -283,8 +281,6 @@ class Modulus:
 
 def conditional_parts(problem: Problem, data: Data | None, levels: Any) -> dict[str, Any]:
     """Constant, exponent, range, modulus, singular values and weakest parameter of a class with a ball."""
-    if not problem.linear:
-        raise InputError(f"conditional stability is for linear problems, not for a {type(problem).__name__}")
     low, high = _range(data, levels)
     modulus = Modulus(problem, data=data)
     constant, exponent = modulus.envelope(low, high)
@@ -301,6 +297,16 @@ def conditional_parts(problem: Problem, data: Data | None, levels: Any) -> dict[
     }
 
 
+def _everywhere(problem: Problem) -> Linearization:
+    """The forward map of a linear problem."""
+    try:
+        return problem.linearize()
+    except InputError:
+        raise InputError(
+            f"a {type(problem).__name__} is linearized about a parameter only; the modulus is for linear problems"
+        ) from None
+
+
 def _range(data: Data | None, levels: Any) -> tuple[float, float]:
     if levels is not None:
         if not isinstance(levels, (tuple, list)) or len(levels) != 2:
@@ -314,7 +320,7 @@ def _range(data: Data | None, levels: Any) -> tuple[float, float]:
     return data.noise_level, REACH * data.noise_level
 
 
-def _singular_values(problem: LinearProblem, modulus: Modulus) -> Array:
+def _singular_values(problem: Problem, modulus: Modulus) -> Array:
     """Of the map from Q to Y, descending; with more coordinates than observations there is a zero."""
     adjoint = modulus.adjoint()
     parts = [adjoint[:, i : i + BATCH] for i in range(0, adjoint.shape[1], BATCH)]
