@@ -10,9 +10,8 @@ import numpy as np
 
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.geometry import connected_parts, diameters, is_affine, measures
 from ..mesh.integrate import ray_integrals
-from ..mesh.locate import is_affine
-from ..mesh.read import connected_parts, diameters, measures
 from ..mesh.sample import Sampler
 from .boundary import BoundaryConditions
 from .forward import ROUNDING, dense

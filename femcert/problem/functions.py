@@ -13,7 +13,7 @@ from skfem import Basis
 
 from ..checks import Array
 from ..errors import CoarseMeshError, UncertifiedError
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters
 from ..mesh.sample import MOST_ORDER, Sampler
 from .polynomial import declared_error, known_degree, unknown
 

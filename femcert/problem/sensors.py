@@ -17,9 +17,9 @@ from ..checks import Array, coordinates, freeze_sparse, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import check_state_basis, constant_basis
+from ..mesh.geometry import diameters, is_affine, measures
 from ..mesh.integrate import covered_area, disc_averages, disc_matrix
-from ..mesh.locate import Locator, interpolation_matrix, is_affine
-from ..mesh.read import diameters, measures
+from ..mesh.locate import Locator, interpolation_matrix
 from ..mesh.sample import MOST_ORDER, Sampler
 from ..shown import Shown, of_basis
 from .functions import radius_around, resolved_degree

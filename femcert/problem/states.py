@@ -49,6 +49,8 @@ class SparseSystem:
         A, l (on the dofs of the parameter) and H.
     known
         f, with what prescribed values add to it.
+    prescribed
+        What the sensors read of the prescribed values themselves.
     factorize
         Gives the factorization of A that the problem itself solves with, made when it is first asked for.
     """
@@ -57,6 +59,7 @@ class SparseSystem:
     load: Any
     sensors: Any
     known: Array
+    prescribed: Array
     factorize: Callable[[], Factorization]
 
     @property

@@ -18,7 +18,7 @@ from ..shown import in_brief, of_basis
 from .base import Problem, check_home
 from .closed_maps import ContinuousMap, ray_map
 from .data import Data
-from .forward import ROUNDING, Linearization, dense
+from .forward import ROUNDING, LinearMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
@@ -78,7 +78,7 @@ class RaySensors(Sensors):
             raise InputError(f"no ray at angle {self.angles[np.argmin(hits)]:g} meets the mesh; check spacing and bins")
 
 
-class Tomography(Problem, Linearization):
+class Tomography(LinearMap, Problem):
     """Recover an image q from its line integrals ``y = R q``.
 
     There is no state equation: the "state" that the rays see is the image itself, so a candidate's state is None.
@@ -126,10 +126,6 @@ class Tomography(Problem, Linearization):
             "sensors": in_brief(self.sensors),
         }
 
-    def linearize(self, at: Any = None) -> Tomography:
-        """Itself."""
-        return self
-
     def closed_map(self, whitening: Array) -> ContinuousMap:
         """Line integrals of the image itself, see `femcert.problem.closed_maps.ray_map`."""
         return ray_map(self, whitening)
@@ -166,10 +162,6 @@ class Tomography(Problem, Linearization):
     def matrix(self) -> Array:
         """``R B``, from coordinates to data."""
         return frozen(dense(self.sensors.matrix @ self.parameters.matrix))
-
-    def forward_matrix(self) -> Array:
-        """`matrix`."""
-        return self.matrix
 
     @cached_property
     def offset(self) -> Array:

@@ -28,8 +28,8 @@ from ..bound import Bound
 from ..checks import Array, real_array, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import eigenvalue_lower_bound
+from ..mesh.geometry import connected_parts
 from ..mesh.locate import check_mesh
-from ..mesh.read import connected_parts
 from .crouzeix_raviart import facet_pencil
 
 Indices = NDArray[np.int64]

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from ..checks import Array, required
 from ..errors import UncertifiedError
 from ..mesh.elements import constant_basis, degree
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions

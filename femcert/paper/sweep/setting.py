@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...problem import EllipticSource, PointSensors, SineSpace
 from ...problem.linear import LinearProblem
 from ...residual.strong import strong_rms
-from ...stability.spectrum import gram_kept, scaled_forward
+from ...stability.spectrum import gram_kept
 from ..validation.grid import line_basis
 from ..validation.setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE
 
@@ -92,7 +92,7 @@ class Setting:
         s = problem.check_state(mismatch)
         zero = np.zeros(space.basis.N)
         return cls(
-            forward=frozen(scaled_forward(problem, None, None)),
+            forward=frozen(problem.linearize().scaled(None)),
             truth=frozen(space.root @ c),
             mismatch=frozen(problem.observe(s)),
             pde=strong_rms(problem, s, zero),

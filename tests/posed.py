@@ -7,30 +7,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis
+from zoo import ELEMENTS, unit_mesh
 
 import femcert as fc
 
-ELEMENTS: dict[str, tuple[type, Any]] = {
-    "line P1": (MeshLine, ElementLineP1),
-    "line P2": (MeshLine, ElementLineP2),
-    "tri P1": (MeshTri, ElementTriP1),
-    "tri P2": (MeshTri, ElementTriP2),
-    "quad Q1": (MeshQuad, ElementQuad1),
-    "quad Q2": (MeshQuad, ElementQuad2),
-}
-PLANE = [name for name in ELEMENTS if not name.startswith("line")]
 POINTS = {
     1: np.linspace(0.11, 0.87, 7)[:, None],
     2: np.array([(0.23, 0.21), (0.71, 0.29), (0.27, 0.77), (0.79, 0.73), (0.5, 0.47), (0.47, 0.81), (0.83, 0.5)]),
@@ -99,7 +80,7 @@ class Posed:
         """State and parameter of the class, a wave off the equation and one outside of the class."""
         problem = self.problem
         q = problem.parameters.field(coefficients)
-        u = problem.solve(q) if problem.has_state else None
+        u = problem.solve(q) if problem.states else None
         if u is not None and off:
             wave = off * self.nodal(lambda x: np.sin(3.0 * np.pi * x[0]) * np.sin(np.pi * x[-1]))
             u = u + (wave if u.ndim == 1 else wave[:, None])
@@ -111,11 +92,7 @@ class Posed:
 def mesh_of(name: str, size: int | None = None) -> Any:
     """Of the unit interval or square, not quite uniform; its cells are near 1 / size."""
     kind = ELEMENTS[name][0]
-    if kind is MeshLine:
-        x = np.linspace(0.0, 1.0, (size or 16) + 1)
-        return MeshLine(x + 0.02 * np.sin(2.0 * np.pi * x))
-    x = np.linspace(0.0, 1.0, (size or 5) + 1)
-    return kind.init_tensor(x + 0.02 * np.sin(2.0 * np.pi * x), x)
+    return unit_mesh(kind, size or (16 if kind == "line" else 5), graded=True)
 
 
 def _parts(name: str, motion: Motion, size: int | None = None) -> tuple[Any, np.ndarray, np.ndarray, list[Any]]:
@@ -192,7 +169,3 @@ def tomography(name: str, motion: Motion = STILL, angles: tuple[float, ...] = (0
     basis, _, _, modes = _parts(name, motion)
     problem = fc.Tomography(basis, parameters=fc.FunctionSpace(basis, modes), angles=angles, bins=5, spacing=0.19)
     return Posed(problem, motion)
-
-
-def coefficients(problem: Any, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(problem.parameters.dimension)

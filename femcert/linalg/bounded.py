@@ -15,9 +15,13 @@ Array = NDArray[np.float64]
 
 MOST_STEPS = 200
 MOST_HALVINGS = 40
+# How far a point may be from the projection of its gradient step, relative to gradient and step.
+STEP_TOLERANCE = 1e-12
+# Armijo's rule: the share of the predicted decrease with which a step is taken.
+SUFFICIENT = 1e-4
 
 
-def box_step(gram: Any, gradient: Array, low: Array, high: Array) -> Array:
+def bounded_step(gram: Any, gradient: Array, low: Array, high: Array) -> Array:
     """The minimizer d of ``½ d' G d + g' d`` over ``low <= d <= high``, for G symmetric positive definite.
 
     In other words the point of the box that is nearest to ``-G^-1 g`` in the norm of G; clipping each coordinate of
@@ -27,7 +31,7 @@ def box_step(gram: Any, gradient: Array, low: Array, high: Array) -> Array:
     Raises
     ------
     SolveError
-        The steps did not reach ``1e-12`` of the gradient.
+        The steps did not reach `STEP_TOLERANCE`.
     """
     # A unit diagonal makes all coordinates of one size, whatever their units.
     root = np.sqrt(gram.diagonal())
@@ -41,7 +45,7 @@ def box_step(gram: Any, gradient: Array, low: Array, high: Array) -> Array:
     for _ in range(MOST_STEPS):
         r = G @ d + g
         move = float(np.abs(d - np.clip(d - r, low, high)).max())
-        if not move > 1e-12 * max(float(np.abs(g).max()), float(np.abs(d).max())):
+        if not move > STEP_TOLERANCE * max(float(np.abs(g).max()), float(np.abs(d).max())):
             return np.where(d <= low, bottom, np.where(d >= high, top, d / root))
         # Bounds that are nearly reached are held too, or steps would be cut to nothing before they are.
         held = ((d - low <= move) & (r > 0.0)) | ((high - d <= move) & (r < 0.0))
@@ -69,7 +73,7 @@ def _descend(
         move = trial - d
         gain = -float(r @ move + 0.5 * (move @ (G @ move)))
         wanted = -length * float(r[~held] @ step[~held]) - float(r[held] @ move[held])
-        if gain >= 1e-4 * wanted:
+        if gain >= SUFFICIENT * wanted:
             return trial
         length *= 0.5
     return trial

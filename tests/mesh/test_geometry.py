@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skfem import Basis, ElementTriP2, MeshLine, MeshQuad, MeshTri, MeshTri2
 
-from femcert.mesh.facets import index_facets
+from femcert.mesh.geometry import index_facets
 
 TABLES = ("facets", "t2f", "f2t")
 
