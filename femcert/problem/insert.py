@@ -14,6 +14,7 @@ from ..mesh.locate import interpolation_matrix
 from ..mesh.refine import with_vertices
 from .base import Problem
 from .boundary import Part
+from .coefficients import Coefficient
 from .elliptic import EllipticSource
 from .space import ParameterSpace
 
@@ -48,6 +49,8 @@ def cut_at_sensors(problem: Problem) -> EllipticSource:
     )  # fmt: skip
     home = np.zeros(parameter.N, dtype=np.int64)
     home[parameter.element_dofs] = parents
+    a: Coefficient | None = strong.conductivity.on_pieces(mesh, parents)
+    c: Coefficient | None = strong.reaction.on_pieces(mesh, parents)
     return EllipticSource(
         state,
         parameters=ParameterSpace(
@@ -56,8 +59,8 @@ def cut_at_sensors(problem: Problem) -> EllipticSource:
             inner=space.inner,
         ),
         sensors=required(sensors.on(state), who, "sensors that can be made on another mesh", sensors),
-        conductivity=required(strong.conductivity.on_pieces(mesh, parents), who, "a conductivity as given", problem),
-        reaction=required(strong.reaction.on_pieces(mesh, parents), who, "a reaction as given", problem),
+        conductivity=required(a, who, "a conductivity as given", problem),
+        reaction=required(c, who, "a reaction as given", problem),
         dirichlet={part.name: part.value for part in essential},
         robin={part.name: (part.coefficient, part.value) for part in natural},
     )
