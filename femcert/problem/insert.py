@@ -14,7 +14,6 @@ from ..mesh.locate import interpolation_matrix
 from ..mesh.refine import with_vertices
 from .base import Problem
 from .boundary import Part
-from .coefficients import Coefficient
 from .elliptic import EllipticSource
 from .space import ParameterSpace
 
@@ -49,8 +48,8 @@ def cut_at_sensors(problem: Problem) -> EllipticSource:
     )  # fmt: skip
     home = np.zeros(parameter.N, dtype=np.int64)
     home[parameter.element_dofs] = parents
-    a: Coefficient | None = strong.conductivity.on_pieces(mesh, parents)
-    c: Coefficient | None = strong.reaction.on_pieces(mesh, parents)
+    a: Any = strong.conductivity.on_pieces(mesh, parents)
+    c: Any = strong.reaction.on_pieces(mesh, parents)
     return EllipticSource(
         state,
         parameters=ParameterSpace(
