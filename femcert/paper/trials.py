@@ -16,7 +16,7 @@ from ..evidence.consistent import Fit, fit
 from ..problem import EllipticSource
 from ..problem.linear import LinearProblem
 from ..residual.residuals import strong_rms
-from ..stability.dense import gram_kept
+from ..stability.spectrum import gram_kept
 from .experiments import decaying, poisson_problem
 from .grid import Grid, Values
 from .setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE

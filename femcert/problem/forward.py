@@ -93,6 +93,10 @@ class Linearization(ABC):
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
         return 0.0
 
+    def exact(self, purpose: str) -> Linearization:
+        """Itself, if its solves end at rounding; an `UncertifiedError` for a purpose that knows no other error."""
+        return self
+
     def scaled(self, data: Data | None) -> Array:
         """``L^-1 J R^-1`` with ``G = R' R`` in Q and ``C = L L'`` in Y: in orthonormal coordinates, whitened.
 

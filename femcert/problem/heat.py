@@ -17,6 +17,7 @@ from ..mesh.assembly import diffusion_matrix
 from ..mesh.elements import check_state_basis, mass_matrix
 from .algebraic import error_in_data
 from .boundary import Value
+from .closed_maps import ContinuousMap, heat_map
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import is_lumped, lumped_load
 from .forward import dense
@@ -111,6 +112,10 @@ class HeatInitial(LinearProblem):
     def energy(self, parameter: Any = None, state: Any = None) -> Energy:
         """``(kappa grad u, grad u)`` and Robin terms."""
         return Energy("energy norm", self.operator)
+
+    def closed_map(self, whitening: Array) -> ContinuousMap:
+        """Sines on a box just decay, see `femcert.problem.closed_maps.heat_map`."""
+        return heat_map(self, whitening)
 
     def system(self) -> None:
         """None: the state depends on time."""

@@ -141,9 +141,10 @@ class LinearProblem(SizedMap, EquationProblem):
     def system(self) -> SparseSystem | None:
         """Operator, load and sensors on the free dofs."""
         free = self.free
-        values, H = self.boundary.values, self.sensors.matrix
+        values = self.boundary.values
+        A, load, H = self.operator[free][:, free], self.load[free], self.sensors.matrix
         known = (self.source - self.operator @ values)[free]
-        return SparseSystem(self.operator[free][:, free], self.load[free], H[:, free], known, H @ values)
+        return SparseSystem(A, load, H[:, free], known, H @ values, lambda: self.factor)
 
     def read(self, fields: Any) -> tuple[Array, Array]:
         """``H S`` for columns of parameter dofs, data and source set to zero, and the largest value of every state."""
@@ -171,6 +172,11 @@ class LinearProblem(SizedMap, EquationProblem):
     def rounding_of(self, data: Data | None) -> float:
         """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
         return self.rounding * (1.0 if data is None else data.spread)
+
+    def exact(self, purpose: str) -> LinearProblem:
+        """Itself, if the solves with its factorization end at rounding."""
+        self.factor.exact(purpose)
+        return self
 
     def misfit_gradient(self, parameter: Any, data: Data) -> Array:
         """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.

@@ -26,6 +26,7 @@ from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, degree, mass_matrix
 from ..shown import Shown, of_basis
+from .functions import BoxModes, FunctionClass
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
@@ -80,9 +81,6 @@ class ParameterSpace(Shown):
         the paper; it drifts under mesh refinement, so it is for reproducing the paper only.
     """
 
-    # Of x, given by the user, where the columns are interpolants of these.
-    functions: tuple[Any, ...] = ()
-
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
         check_quadrature(basis)
@@ -102,6 +100,17 @@ class ParameterSpace(Shown):
         short = f"dimension {self.dimension}, {self.norm_name}{within}"
         fields = f"{self.size} numbers" if self.basis is None else of_basis(self.basis)
         return {"class": short, "fields": fields, "norm": self.norm_name, **ball}
+
+    def functions_on(self, mesh: Any) -> FunctionClass | None:
+        """The functions of x that the columns interpolate, integrated on a mesh; None: the columns are the class.
+
+        A claim about the continuous problem speaks of these functions where there are some.
+        """
+        return None
+
+    def dirichlet_modes(self) -> BoxModes | None:
+        """The same functions where they are eigenfunctions of the Laplacian on a box, zero on its boundary; or None."""
+        return None
 
     @property
     def dimension(self) -> int:

@@ -15,6 +15,7 @@ from ..mesh.integrate import ray_matrix, sampled_ray_matrix
 from ..mesh.locate import Locator
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home
+from .closed_maps import ContinuousMap, ray_map
 from .data import Data
 from .forward import SizedMap, dense
 from .sensors import Sensors
@@ -123,6 +124,10 @@ class Tomography(SizedMap, Problem):
             "parameters": in_brief(self.parameters),
             "sensors": in_brief(self.sensors),
         }
+
+    def closed_map(self, whitening: Array) -> ContinuousMap:
+        """Line integrals of the image itself, see `femcert.problem.closed_maps.ray_map`."""
+        return ray_map(self, whitening)
 
     def check_state(self, state: Any) -> Array:
         """An image, or an `InputError`."""
