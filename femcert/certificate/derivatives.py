@@ -9,12 +9,12 @@ import numpy as np
 
 from ..checks import Array
 from ..errors import CandidateError
+from ..mesh.sample import uniform_points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.candidate_functions import Functions, callable_of
+from ..problem.candidate_functions import REPEATED, Functions
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from .pointwise import REPEATED, pointwise_residual, values_at
-from .sampling import uniform_points
+from .pointwise import pointwise_residual
 
 # Points that centres are chosen from, how many are, and the radii relative to the distance from the boundary.
 DRAWN, CENTRES, RADII = 64, 4, (0.9, 0.25, 0.06)
@@ -145,12 +145,12 @@ def _sum(parts: Array) -> Array:
 
 
 def _value(function: Any, ball: Balls) -> Array:
-    return values_at(callable_of(function), ball.x, "function")
+    return values_at(function, ball.x, "function")
 
 
 def inner_points(mesh: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     """Points inside, ``(dimension, points)``, and their distances from the boundary: the farthest, and some others."""
-    points, _ = uniform_points(mesh, DRAWN, rng)
+    points = uniform_points(mesh, DRAWN, rng).x
     distance = _distance(mesh, points)
     order = np.argsort(-distance)
     half = CENTRES // 2

@@ -13,9 +13,9 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from .comparison import Comparison
+from .confidence import check_zeta
 from .evidence import Evidence
 from .exact import ExactRadius
-from .stochastic import check_zeta
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array, count
 from ..errors import CandidateError, InputError
-from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import check_frozen
@@ -20,13 +19,11 @@ from ..problem.data import Data
 from ..residual import Residuals
 from ..residual.strong import strong_field
 from .certificate import Certificate
-from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
+from .confidence import BOUNDS, ROUNDING, check_zeta
 from .derivatives import check_derivatives
 from .pointwise import PointwiseResidual, pointwise_residual
 from .rules import WeightedRule
-from .sampling import Plan, element_envelopes, envelope, uniform_points
-
-__all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
+from .sampling import Plan, element_envelopes
 
 SAMPLING = ("uniform", "importance")
 # Of a fresh seed: a whole number in JSON wherever it is read.
@@ -134,14 +131,14 @@ class StochasticRadius(WeightedRule):
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
         plan = self._plan(problem, candidate, bounds, exact)
         rng = np.random.default_rng(self._entropy(problem, candidate))
-        points, cells, columns = plan.draw(mesh, self.points, rng)
+        points, columns = plan.draw(mesh, self.points, rng)
         if exact is None:
-            sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
+            sampled = points.values(problem.basis, values)[np.arange(self.points), columns]
         else:
-            sampled = exact(points, cells)
-            exact.check_repeated(points, cells, sampled, np.random.default_rng(self.seed), candidate.name)
+            sampled = exact(points)
+            exact.check_repeated(points, sampled, np.random.default_rng(self.seed), candidate.name)
         with np.errstate(over="ignore"):
-            squares = plan.weight[cells, columns] * sampled**2
+            squares = plan.weight[points.cells, columns] * sampled**2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
@@ -158,9 +155,7 @@ class StochasticRadius(WeightedRule):
         assert self.seed is not None
         found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
         if exact is not None:
-            mesh = problem.basis.mesh
-            values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
-            found = hashlib.sha256(found.encode() + values.astype("<f8").tobytes()).hexdigest()
+            found = hashlib.sha256(found.encode() + exact(exact.middles).astype("<f8").tobytes()).hexdigest()
         return [self.seed, int(found, 16)]
 
     def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:

@@ -6,26 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..certificate.pointwise import values_at
 from ..checks import Array
-from ..mesh.locate import interpolation_matrix, reference_points, scatter
-from ..mesh.sample import Sampler
+from ..mesh.sample import Points, values_at
 from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Field, Given
+from ..problem.equation import Field, Given, differences
 
 # Step of the difference quotient for the gradient of a coefficient without one, relative to the extent of the mesh.
 STEP = 1e-3
 
 
 @dataclass(frozen=True)
-class Place:
-    """Points ``x`` ``(dimension, points)`` and the cells they lie in; ``time`` for each of them, or None."""
+class Place(Points):
+    """Points of a mesh; ``time`` for each of them, or None."""
 
-    mesh: Any
-    x: Array
-    cells: NDArray[np.int64]
     time: Array | None = None
 
     @property
@@ -33,47 +27,11 @@ class Place:
         """The inputs of a network: a row for each point, the time last."""
         return np.column_stack([*self.x] if self.time is None else [*self.x, self.time])
 
-    def coefficient(self, given: Given | Field) -> Array:
-        """A coefficient of the equation at the points."""
-        assert isinstance(given, Given)
-        if callable(given.value):
-            return values_at(given.value, self.x, given.name)
-        return np.asarray(given.at(Sampler(self.mesh, 0))[self.cells, 0])
-
-    def coefficient_gradient(self, given: Given | Field) -> Array:
-        """Its gradient: its own ``gradient(x)`` where it has one, else a central difference of order four.
-
-        Zero for numbers, tables and values per element: inside of the elements, jumps between them are not seen.
-        """
-        assert isinstance(given, Given)
-        function: Any = given.value
-        if not callable(function):
-            return np.zeros(self.x.shape)
-        if callable(getattr(function, "gradient", None)):
-            return values_at(function.gradient, self.x, f"{given.name}.gradient", vector=True)
+    def slope(self, field: Given | Field) -> Array:
+        """The gradient of a field inside of the elements: its own where it is known, else by differences."""
+        found = field.gradient_at(self)
         step = STEP * float(np.ptp(self.mesh.p, axis=1).max())
-
-        def at(move: Array) -> Array:
-            return values_at(function, self.x + move[:, None], given.name)
-
-        moves = step * np.eye(len(self.x))
-        return np.array([(8.0 * (at(e) - at(-e)) - (at(2.0 * e) - at(-2.0 * e))) / (12.0 * step) for e in moves])
-
-    def values_matrix(self, basis: Any) -> Any:
-        """``phi_j(x_i)``, sparse ``(points, dofs)``."""
-        return interpolation_matrix(basis, self.x, self.cells)
-
-    def gradient_matrices(self, basis: Any) -> list[Any]:
-        """``d phi_j / d x_k (x_i)`` inside of the cells, a sparse matrix for each k."""
-        X = reference_points(self.mesh, self.x[:, :, None], self.cells)
-        shape, dim, n = self.mesh.elem(), len(self.x), len(self.cells)
-        slopes = [_reference_slope(shape, X, i) for i in range(len(self.mesh.t))]
-        corners = self.mesh.p[:, self.mesh.t[:, self.cells]]
-        jacobian = np.einsum("icn,cjn->nij", corners, np.array(slopes))
-        inverse = np.linalg.inv(jacobian)
-        functions = [_reference_slope(basis.elem, X, i) for i in range(basis.Nbfun)]
-        local = np.array([np.einsum("nji,jn->in", inverse, slope) for slope in functions])
-        return [scatter(basis, [(np.arange(n), self.cells, local[:, k])], n) for k in range(dim)]
+        return differences(field, self, step) if found is None else found
 
 
 @dataclass(frozen=True)
@@ -136,9 +94,3 @@ def _on_facets(mesh: Any, facets: Any, count: int, rng: np.random.Generator) -> 
     inside = mesh.p[:, mesh.t[:, cells]].mean(axis=1)
     outward = np.sign(((x - inside) * normal).sum(axis=0))
     return Place(mesh, x, cells), normal * outward
-
-
-def _reference_slope(element: Any, X: Array, i: int) -> Array:
-    """Gradient of a local basis function at reference points, ``(dimension, points)``."""
-    slope = np.asarray(element.lbasis(X, i)[1], dtype=float)
-    return np.array(np.broadcast_to(slope, X.shape))[:, :, 0]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate.sampling import uniform_points
 from ..checks import Array
 from ..errors import InputError
+from ..mesh.sample import uniform_points
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data
@@ -88,7 +88,8 @@ def build(problem: Problem, data: Data, shape: Shape, rng: np.random.Generator) 
         raise InputError(f"a PINN needs the strong form, which a {type(problem).__name__} does not have; {known} do")
     mesh, times = problem.basis.mesh, problem.times if isinstance(problem, HeatInitial) else None
     equation = problem.equation(np.zeros(problem.basis.N if times is not None else problem.parameters.basis.N))
-    x, cells = uniform_points(mesh, shape.points, rng)
+    points = uniform_points(mesh, shape.points, rng)
+    x, cells = points.x, points.cells
     inside = Place(mesh, x, cells, None if times is None else rng.uniform(0.0, times[-1], shape.points))
     sizes = _sizes(problem, data, equation, inside)
     state = _state(problem, shape, sizes, times, rng)
@@ -117,13 +118,13 @@ def _sizes(problem: Problem, data: Data, equation: Equation, inside: Place) -> S
     size = float(np.sqrt(np.mean((data.values / weights) ** 2))) or 1.0
     extent = float(np.ptp(inside.mesh.p, axis=1).max())
     fixed = not isinstance(problem, EllipticCoefficient)
-    a = float(np.mean(inside.coefficient(equation.conductivity))) if fixed else 1.0
+    a = float(np.mean(equation.conductivity.at_points(inside))) if fixed else 1.0
     physics = a * size * len(inside.x) * (np.pi / extent) ** 2
     if isinstance(problem, HeatInitial):
         # Then the rate u_t is of the size of the state over the time.
         physics += size / float(problem.times[-1])
     if not fixed:
-        f = inside.coefficient(equation.source)
+        f = equation.source.at_points(inside)
         physics = float(np.sqrt(np.mean(f**2))) or physics
     return Sizes(size, a, physics, extent)
 
@@ -208,8 +209,8 @@ def _physics(
 def _residual(equation: Equation, inside: Place, state: StateModel, parameter: ParameterModel | None) -> Term:
     """``-div(a grad u) + c u - q``, or with time ``u_t - div(a grad u)``."""
     u, dim = state.prepare(inside), len(inside.x)
-    a = tensor(inside.coefficient(equation.conductivity))
-    a_slope = tensor(inside.coefficient_gradient(equation.conductivity))
+    a = tensor(equation.conductivity.at_points(inside))
+    a_slope = tensor(inside.slope(equation.conductivity))
     if inside.time is not None:
 
         def heat() -> Any:
@@ -218,7 +219,7 @@ def _residual(equation: Equation, inside: Place, state: StateModel, parameter: P
 
         return heat
     assert parameter is not None
-    q, c = parameter.prepare(inside, slopes=False), tensor(inside.coefficient(equation.reaction))
+    q, c = parameter.prepare(inside, slopes=False), tensor(equation.reaction.at_points(inside))
 
     def balance() -> Any:
         value, slope, bend = u.jet()
@@ -232,7 +233,7 @@ def _coefficient_residual(
 ) -> Term:
     """``-div(a(q) grad u) - f``"""
     u, q = state.prepare(inside), parameter.prepare(inside, slopes=True)
-    f = tensor(inside.coefficient(equation.source))
+    f = tensor(equation.source.at_points(inside))
 
     def balance() -> Any:
         (_, slope, bend), (value, rise) = u.jet(), q()
@@ -280,7 +281,7 @@ def _boundary(
             return q()[0].exp() if problem.transform == "exp" else q()[0]
 
     else:
-        a = tensor(edge.place.coefficient(equation.conductivity))
+        a = tensor(equation.conductivity.at_points(edge.place))
 
         def conductivity() -> Any:
             return a

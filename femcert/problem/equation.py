@@ -6,7 +6,8 @@ anywhere, so that its integrals are exact, or known not to be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,10 +16,11 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import degree
-from ..mesh.sample import MOST_ORDER, Fit, Sampler, norming_constant, polynomial_fit
+from ..mesh.sample import MOST_ORDER, Fit, Points, Sampler, norming_constant, offers, polynomial_fit, values_at
 from .boundary import BoundaryConditions
 from .coefficients import (
     Coefficient,
+    at_points,
     check_sign,
     largest_error,
     polynomial_degree,
@@ -76,6 +78,18 @@ class Given:
             check_sign(values, self.name, self.sign)
             return values
         return self._samples(sampler)
+
+    def at_points(self, points: Points) -> Array:
+        """Values, ``(points,)``."""
+        return at_points(self.value, points, self.name)
+
+    def gradient_at(self, points: Points) -> Array | None:
+        """The gradient, ``(dimension, points)``; None of a function without one, and where the value may jump."""
+        value: Any = self.value
+        if offers(value, "gradient"):
+            return values_at(value.gradient, points.x, f"{self.name}.gradient", vector=True)
+        jumps = isinstance(value, Mapping) or np.ndim(value) > 0
+        return None if callable(value) or jumps else np.zeros(points.x.shape)
 
     def fit(self, mesh: Any) -> Fit:
         """The polynomials on the elements.
@@ -137,6 +151,11 @@ class Field:
         """Of the polynomials that it is on the elements; of an exponential, the exponent."""
         return degree(self.basis)
 
+    @property
+    def varies(self) -> bool:
+        """Whether it may vary within an element."""
+        return self.degree > 0
+
     def doubt_on(self, mesh: Any) -> str:
         """None."""
         return ""
@@ -159,6 +178,18 @@ class Field:
         check_sign(values, "the conductivity" if self.sign == "positive" else "the field", self.sign)
         return values
 
+    def at_points(self, points: Points) -> Array:
+        """Values, ``(points,)``."""
+        values = points.values(self.basis, self.dofs)
+        return np.asarray(np.exp(values)) if self.exponential else values
+
+    def gradient_at(self, points: Points) -> Array | None:
+        """The gradient inside of the elements, ``(dimension, points)``; None of constants on them, which jump."""
+        if not self.varies:
+            return None
+        slope = points.gradients(self.basis, self.dofs)
+        return self.at_points(points) * slope if self.exponential else slope
+
 
 @dataclass(frozen=True)
 class Equation:
@@ -168,6 +199,45 @@ class Equation:
     reaction: Given | Field
     source: Given | Field
     boundary: BoundaryConditions
+
+    def residual_at(self, u: Any, points: Points) -> Array | None:
+        """``-div(a grad u) + c u - f`` of a function u, ``(points,)``; None where `divergence_at` is None."""
+        r = self.divergence_at(u, points)
+        if r is None:
+            return None
+        if not is_zero(self.reaction):
+            r = r + self.reaction.at_points(points) * values_at(u, points.x, "state")
+        return np.asarray(r - self.source.at_points(points))
+
+    def divergence_at(self, u: Any, points: Points) -> Array | None:
+        """``-div(a grad u) = -a laplacian(u) - grad(a) . grad(u)`` of a function u, ``(points,)``.
+
+        None where u offers no ``laplacian(x)``, where a jumps or its gradient is not known, and where a varies and u
+        offers no ``gradient(x)``.
+        """
+        a = self.conductivity
+        slope = a.gradient_at(points)
+        if slope is None or not offers(u, "laplacian") or (a.varies and not offers(u, "gradient")):
+            return None
+        r = -a.at_points(points) * values_at(u.laplacian, points.x, "state.laplacian")
+        if a.varies:
+            r -= (slope * values_at(u.gradient, points.x, "state.gradient", vector=True)).sum(axis=0)
+        return r
+
+
+def differences(field: Given | Field, points: Points, step: float | Array) -> Array:
+    """The gradient of a field inside of the cells, ``(dimension, points)``, by central differences of its values.
+
+    Of order four; `step` is a length, or one for each point. Zero where the field does not vary within an element.
+    """
+    if not field.varies:
+        return np.zeros(points.x.shape)
+
+    def at(move: Array) -> Array:
+        return field.at_points(replace(points, x=points.x + move[:, None] * step))
+
+    moves = np.eye(len(points.x))
+    return np.array([(8.0 * (at(e) - at(-e)) - (at(2.0 * e) - at(-2.0 * e))) / (12.0 * step) for e in moves])
 
 
 def is_zero(field: Any) -> bool:

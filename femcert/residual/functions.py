@@ -14,9 +14,10 @@ from skfem.mesh import MeshLine1
 from ..bound import Bound
 from ..checks import Array, count, real_array
 from ..errors import InputError, UncertifiedError
+from ..mesh.sample import callable_of
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.candidate_functions import callable_of, check_frozen
+from ..problem.candidate_functions import check_frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
 from ..problem.equation import Equation, is_zero
 from .dual import DualNorm
