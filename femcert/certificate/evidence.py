@@ -14,7 +14,7 @@ from ..checks import Array
 from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import dense
 from ..stability import Stability, stability
 from ..stability.dense import gram_kept, scaled_forward
 from ..stability.nonlinear import validated
@@ -92,12 +92,12 @@ class Evidence:
 
 def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
-    if not isinstance(problem, LinearProblem):
+    if not problem.linear:
         raise UncertifiedError(f"no forward matrix is known for a {type(problem).__name__}")
     A = scaled_forward(problem, None, data)
     y = data.whiten(data.values - problem.offset)
     errors = {"rounding": problem.rounding_of(data), "lost": problem.offset_rounding(data)}
-    errors["error"] = problem.forward_error(data)
+    errors["error"] = problem.error(data)
     consistent = ConsistentSet(A, y, data.noise_level, **errors, **_ball(problem))
     root = problem.parameters.root
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
@@ -162,7 +162,8 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     rest = 0.5 * validity.lipschitz.value * reach**2
     A = scaled_forward(problem, centre, data)
     y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
-    errors = {"rounding": problem.rounding_of(data, centre), "lost": problem.lost_to_rounding(data, state, centre)}
+    lost = problem.lost_to_rounding(data, state, centre)
+    errors = {"rounding": problem.linearize(centre).rounding_of(data), "lost": lost}
     consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
@@ -184,7 +185,7 @@ def check_explained(problem: Problem, data: Data, constant: Stability | None = N
     InconsistentError
         No parameter of the class explains the data within the noise level.
     """
-    if not isinstance(problem, LinearProblem):
+    if not problem.linear:
         return
     space = problem.parameters
     assert not is_large_ball(problem) or constant is not None

@@ -14,8 +14,7 @@ from ..mesh.sample import Points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import REPEATED, Functions, interpolant
-from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.equation import Equation
+from ..problem.strong import StrongForm
 from .sampling import element_envelopes
 
 AtPoints = Callable[[Points], Array]
@@ -41,7 +40,7 @@ class PointwiseResidual:
     """
 
     mesh: Any
-    equation: Equation
+    equation: StrongForm
     values: AtPoints
     given: float | Array
     moved: Array
@@ -54,6 +53,11 @@ class PointwiseResidual:
     def middles(self) -> Points:
         """The middle of every element."""
         return Points(self.mesh, self.mesh.p[:, self.mesh.t].mean(axis=1), np.arange(self.mesh.nelements))
+
+    @property
+    def first(self) -> Points:
+        """The middle of the first element."""
+        return _first(self.mesh)
 
     @property
     def even_envelope(self) -> bool:
@@ -105,11 +109,11 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
     basis = problem.parameters.basis
     stored = interpolant(basis, functions.parameter, "parameter")
     moved = stored - np.asarray(candidate.parameter, dtype=float)
-    if not isinstance(problem, EllipticSource):
+    if equation.unknown != "source":
         if not np.abs(moved).max() <= REPEATED * np.abs(stored).max():
             return None
         moved = np.zeros_like(moved)
-    values = _given(problem, equation, functions) or _derived(basis.mesh, equation, functions)
+    values = _given(equation, functions) or _derived(basis.mesh, equation, functions)
     if values is None:
         if functions.residual is None:
             return None
@@ -121,16 +125,14 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
     return PointwiseResidual(basis.mesh, equation, values, functions.envelope, envelopes)
 
 
-def _strong(problem: Problem, candidate: Candidate) -> Equation | None:
-    """The strong form with the candidate's parameter; None with time, and where there is none."""
-    if isinstance(problem, (EllipticSource, EllipticCoefficient)):
-        return problem.equation(candidate.parameter)
-    return None
+def _strong(problem: Problem, candidate: Candidate) -> StrongForm | None:
+    """The strong form with the candidate's parameter; None with time, of several states, and where there is none."""
+    return problem.states[0].strong(candidate.parameter) if len(problem.states) == 1 else None
 
 
-def _given(problem: Problem, equation: Equation, functions: Functions) -> AtPoints | None:
+def _given(equation: StrongForm, functions: Functions) -> AtPoints | None:
     """``r + q - q_h`` for the given residual r of u and the function q, a source; None without r, or for another q."""
-    if functions.residual is None or not isinstance(problem, EllipticSource):
+    if functions.residual is None or equation.unknown != "source":
         return None
 
     def residual(points: Points) -> Array:
@@ -140,11 +142,10 @@ def _given(problem: Problem, equation: Equation, functions: Functions) -> AtPoin
     return residual
 
 
-def _derived(mesh: Any, equation: Equation, functions: Functions) -> AtPoints | None:
+def _derived(mesh: Any, equation: StrongForm, functions: Functions) -> AtPoints | None:
     """By the derivatives that state and conductivity offer; None if one is missing, as a look at one point shows."""
     u: Any = functions.state
-    first = Points(mesh, mesh.p[:, mesh.t[:, :1]].mean(axis=1), np.zeros(1, dtype=np.int64))
-    if equation.divergence_at(u, first) is None:
+    if equation.divergence_at(u, _first(mesh)) is None:
         return None
 
     def residual(points: Points) -> Array:
@@ -153,3 +154,8 @@ def _derived(mesh: Any, equation: Equation, functions: Functions) -> AtPoints | 
         return r
 
     return residual
+
+
+def _first(mesh: Any) -> Points:
+    """The middle of the first element."""
+    return Points(mesh, mesh.p[:, mesh.t[:, :1]].mean(axis=1), np.zeros(1, dtype=np.int64))

@@ -37,7 +37,7 @@ def proven_radius(
     number is what rounding may add to the first. For a nonlinear problem there is none: the truth may lie outside of
     the ball on which a constant is validated.
     """
-    if not isinstance(problem, LinearProblem):
+    if not problem.linear:
         return np.inf, 0.0
     try:
         constant = stability(problem, data=data) if constant is None else constant
@@ -56,7 +56,7 @@ def proven_radius(
     C = constant.constant.value
     proven = C * (misfit + data.noise_level) + problem.parameters.norm(remainder)
     rounding = problem.rounding * problem.parameters.norm(candidate.parameter)
-    error = problem.forward_error(data) * problem.parameters.norm(candidate.parameter)
+    error = problem.error(data) * problem.parameters.norm(candidate.parameter)
     return proven, C * (problem.rounding_of(data) * size + error + problem.offset_rounding(data)) + rounding
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..checks import Array, count
-from ..errors import CandidateError, InputError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import check_frozen
@@ -126,6 +126,8 @@ class StochasticRadius(WeightedRule):
         """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
         if self.seed is None:
             raise InputError("seed is None; expected a rule that was resolved, as certify and no_harm do")
+        if not problem.states:
+            return Bound(0.0, "upper", "there is no state equation")
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
@@ -179,10 +181,15 @@ class StochasticRadius(WeightedRule):
 
 def _field(problem: Problem, candidate: Candidate) -> Array:
     """Dof values of the discrete strong residual, a column for each time."""
-    q = candidate.parameter
-    field = strong_field(problem, problem.solve(q) if candidate.state is None else candidate.state, q)
-    values = np.zeros((problem.basis.N, 1 if field.ndim == 1 else field.shape[1]))
-    values[problem.free] = field.reshape(len(problem.free), -1)
+    q, state = candidate.parameter, candidate.state
+    if state is None:
+        state = problem.solve(q)
+    if state is None or len(problem.states) != 1:
+        raise UncertifiedError("the stochastic radius samples the residual of one state; the problem has another number")
+    free = problem.states[0].free
+    field = strong_field(problem, state, q).reshape(len(free), -1)
+    values = np.zeros((problem.basis.N, field.shape[1]))
+    values[free] = field
     return values
 
 

@@ -6,21 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..checks import Array
 from ..mesh.sample import Points, values_at
 from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Field, Given, differences
+from ..problem.strong import Field, Given, differences
 
 # Step of the difference quotient for the gradient of a coefficient without one, relative to the extent of the mesh.
 STEP = 1e-3
 
 
-@dataclass(frozen=True)
 class Place(Points):
     """Points of a mesh; ``time`` for each of them, or None."""
 
-    time: Array | None = None
+    def __init__(self, mesh: Any, x: Array, cells: NDArray[np.int64] | None = None, time: Array | None = None) -> None:
+        super().__init__(mesh, x, cells)
+        self.time = time
 
     @property
     def rows(self) -> Array:

@@ -16,7 +16,7 @@ from skfem.quadrature import get_quadrature
 from ..checks import Array, number, real_array
 from ..errors import InputError
 from .elements import MESHES
-from .locate import interpolation_matrix, reference_points, scatter
+from .locate import Locator, interpolation_matrix, reference_points, scatter
 
 # Highest orders of the rules that are used, by vertices of an element.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}
@@ -282,21 +282,31 @@ def _powers(sampler: Sampler, degree: int) -> NDArray[np.int64]:
     return powers if sampler.mesh.t.shape[0] == 4 else powers[powers.sum(axis=1) <= degree]
 
 
-@dataclass(frozen=True)
 class Points:
     """Points of a mesh, each with the cell that it lies in; where a field jumps between cells, the cell decides.
 
-    Attributes
+    Parameters
     ----------
     x
         Coordinates, ``(dimension, points)``.
     cells
-        Numbers of the cells, ``(points,)``.
+        Numbers of the cells, ``(points,)``; None: they are located when something asks for them.
     """
 
-    mesh: Any
-    x: Array
-    cells: NDArray[np.int64]
+    def __init__(self, mesh: Any, x: Array, cells: NDArray[np.int64] | None = None) -> None:
+        self.mesh, self.x = mesh, x
+        self._locate = (lambda: Locator(mesh).find(x)) if cells is None else (lambda: cells)
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Numbers of the cells, -1 outside of the mesh."""
+        return self._locate()
+
+    def moved(self, by: Array) -> Points:
+        """The points somewhere else, but with the same cells."""
+        other = Points(self.mesh, self.x + by)
+        other._locate = lambda: self.cells
+        return other
 
     def values(self, basis: Basis, dofs: Array) -> Array:
         """A finite-element function at the points."""

@@ -14,7 +14,8 @@ from ..checks import Array
 from ..errors import SolveError
 from ..linalg import Factorization
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import dense
+from ..problem.linear import LinearProblem
 from ..problem.space import ParameterSpace
 from .ridge import MOST_COLUMNS, Ridge
 

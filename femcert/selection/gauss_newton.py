@@ -13,7 +13,7 @@ from ..errors import InputError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..problem.linear import dense
+from ..problem.forward import dense
 from ..problem.nonlinear import NonlinearProblem
 from ..residual.optimality import curvature, reduced_gradient
 from ..residual.projected import Limits, check_bounds, coordinate_limits, projected_norm

@@ -68,7 +68,7 @@ class Tikhonov:
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """The regularized reconstruction, with the gradient norm it reached as its optimality."""
-        if not isinstance(problem, LinearProblem):
+        if not problem.linear:
             raise InputError(f"Tikhonov solves linear problems; for a {type(problem).__name__} use GaussNewton")
         problem.check_data(data)
         k, m = problem.parameters.dimension, problem.observation_count

@@ -42,7 +42,7 @@ class Arena:
 
 @cache
 def _unseen(problem: Any) -> tuple[np.ndarray, np.ndarray]:
-    response = problem.response(np.eye(problem.parameters.basis.N))
+    response = problem.apply(np.eye(problem.parameters.basis.N))
     parameters = np.linalg.svd(response)[2][::-1].T
     return parameters, np.linalg.svd(dense(problem.sensors.matrix))[2][::-1].T
 

@@ -7,7 +7,7 @@ anywhere, so that its integrals are exact, or known not to be.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -192,13 +192,25 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Equation:
-    """``-div(a grad u) + c u = f``, with the boundary conditions as they were given."""
+class StrongForm:
+    """``-div(a grad u) + c u = f``, with the boundary conditions as they were given.
+
+    Attributes
+    ----------
+    conductivity, reaction, source
+        a, c and f.
+    boundary
+        As algebra, with the values as they were given.
+    unknown
+        Which of them the parameter gives: ``"source"``, ``"conductivity"``, or ``"initial"`` for the equation at one
+        time of a state whose initial value is unknown.
+    """
 
     conductivity: Given | Field
     reaction: Given | Field
     source: Given | Field
     boundary: BoundaryConditions
+    unknown: str = "source"
 
     def residual_at(self, u: Any, points: Points) -> Array | None:
         """``-div(a grad u) + c u - f`` of a function u, ``(points,)``; None where `divergence_at` is None."""
@@ -234,7 +246,7 @@ def differences(field: Given | Field, points: Points, step: float | Array) -> Ar
         return np.zeros(points.x.shape)
 
     def at(move: Array) -> Array:
-        return field.at_points(replace(points, x=points.x + move[:, None] * step))
+        return field.at_points(points.moved(move[:, None] * step))
 
     moves = np.eye(len(points.x))
     return np.array([(8.0 * (at(e) - at(-e)) - (at(2.0 * e) - at(-2.0 * e))) / (12.0 * step) for e in moves])
