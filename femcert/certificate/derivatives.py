@@ -59,7 +59,8 @@ def check_derivatives(problem: Problem, candidate: Candidate, rng: np.random.Gen
     found: dict[str, list[Array]] = {}
     for n in RULES:
         balls = inner_balls(centres, distances, n)
-        for name, offered, values, weights in _identities(exact.equation, functions, Points(exact.mesh, balls.x), balls):
+        points = Points(exact.mesh, balls.x)
+        for name, offered, values, weights in _identities(exact.equation, functions, points, balls):
             found.setdefault(name, []).append(_sides(offered, values, weights, balls))
     for name, sides in found.items():
         _check(f"the {name} of {candidate.name!r}", sides)
@@ -74,8 +75,8 @@ def _identities(
     if functions.residual is not None and equation.unknown == "source":
         q, c = values_at(functions.parameter, points.x, "parameter"), equation.reaction.at_points(points)
         divergence = values_at(functions.residual, points.x, "residual") - c * u + q
-        along = (a.gradient_at(points) * balls.slope).sum(axis=0)
-        yield "residual", divergence, u, -a.at_points(points) * balls.bend - along
+        slope: Any = a.gradient_at(points)
+        yield "residual", divergence, u, -a.at_points(points) * balls.bend - (slope * balls.slope).sum(axis=0)
         return
     yield "laplacian of the state", values_at(state.laplacian, points.x, "state.laplacian"), u, balls.bend
     if not a.varies:

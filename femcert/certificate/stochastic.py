@@ -185,7 +185,7 @@ def _field(problem: Problem, candidate: Candidate) -> Array:
     if state is None:
         state = problem.solve(q)
     if state is None or len(problem.states) != 1:
-        raise UncertifiedError("the stochastic radius samples the residual of one state; the problem has another number")
+        raise UncertifiedError(f"the stochastic radius samples the residual of one state; there are {len(problem.states)}")
     free = problem.states[0].free
     field = strong_field(problem, state, q).reshape(len(free), -1)
     values = np.zeros((problem.basis.N, field.shape[1]))
