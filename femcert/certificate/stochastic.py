@@ -13,7 +13,7 @@ from ..bound import Bound
 from ..checks import Array, count
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate import Candidate
 from ..problem.candidate_functions import check_frozen
 from ..problem.data import Data
 from ..residual import Residuals
@@ -22,8 +22,8 @@ from .certificate import Certificate
 from .confidence import BOUNDS, ROUNDING, check_zeta
 from .derivatives import check_derivatives
 from .pointwise import PointwiseResidual, pointwise_residual
-from .rules import WeightedRule
 from .sampling import Plan, element_envelopes
+from .weighted import WeightedJudge, WeightedRule
 
 SAMPLING = ("uniform", "importance")
 # Of a fresh seed: a whole number in JSON wherever it is read.
@@ -98,78 +98,9 @@ class StochasticRadius(WeightedRule):
         """With a seed, the same for all candidates."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))
 
-    def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
-        """As for any weighted rule; the functions stay with the candidate."""
-        inside, outside = super().split(problem, candidate)
-        if inside is not candidate:
-            parts = inside.state, inside.parameter, inside.optimality, inside.name
-            inside = Candidate(*parts, functions=candidate.functions)
-        return inside, outside
-
-    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
-        """The certificate of a candidate, from points that are drawn here.
-
-        Raises
-        ------
-        CandidateError
-            Its functions are no longer those it was made of (a network that was trained on), offer derivatives that are
-            not theirs, or answer by the batch that a point is in; a sample is above its envelope.
-        """
-        if self.seed is None:
-            return self.resolved(problem, data).certify(problem, data, candidate)
-        check_frozen(problem, check_candidate(problem, candidate))
-        certificate = super().certify(problem, data, candidate)
-        check_derivatives(problem, candidate, np.random.default_rng([*self._entropy(problem, candidate), 1]))
-        return certificate
-
-    def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
-        """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
-        if self.seed is None:
-            raise InputError("seed is None; expected a rule that was resolved, as certify and no_harm do")
-        if not problem.states:
-            return Bound(0.0, "upper", "there is no state equation")
-        mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
-        values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
-        bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
-        plan = self._plan(problem, candidate, bounds, exact)
-        rng = np.random.default_rng(self._entropy(problem, candidate))
-        points, columns = plan.draw(mesh, self.points, rng)
-        if exact is None:
-            sampled = points.values(problem.basis, values)[np.arange(self.points), columns]
-        else:
-            sampled = exact(points)
-            exact.check_repeated(points, sampled, np.random.default_rng(self.seed), candidate.name)
-        with np.errstate(over="ignore"):
-            squares = plan.weight[points.cells, columns] * sampled**2
-        if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
-            came = f"|residual| reaches {np.abs(sampled).max():.4g}"
-            came += "" if exact is None else " with the interpolated parameter"
-            raise CandidateError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
-        top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
-        what = "" if exact is None else " of the functions u and q_h within the declared envelope"
-        how = "" if self.sampling == "uniform" else " by importance"
-        where = f"at {self.points} random points{how}"
-        source = f"RMS{what} {where}, {self.bound}"
-        return Bound(float(np.sqrt(top)), "upper", source, 1.0 - self.zeta)
-
-    def _entropy(self, problem: Problem, candidate: Candidate) -> list[int]:
-        """What the draw starts from: the seed, and the candidate's values with the residual of its functions."""
-        assert self.seed is not None
-        found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
-        if exact is not None:
-            found = hashlib.sha256(found.encode() + exact(exact.middles).astype("<f8").tobytes()).hexdigest()
-        return [self.seed, int(found, 16)]
-
-    def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
-        mesh = problem.basis.mesh
-        if self.sampling == "uniform":
-            return Plan.uniform(mesh, bounds)
-        indicators = None
-        if exact is not None and exact.even_envelope:
-            field = _field(problem, candidate)[:, 0]
-            squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
-            indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
-        return Plan.importance(mesh, bounds, indicators)
+    def judge(self, problem: Problem, data: Data) -> StochasticJudge:
+        """See `WeightedRule.judge`."""
+        return StochasticJudge(self.with_weights(problem, data), problem, data)
 
     def to_dict(self) -> dict[str, Any]:
         """Name, weights and options, for the record."""
@@ -179,14 +110,84 @@ class StochasticRadius(WeightedRule):
         return {**super().to_dict(), **options}
 
 
+class StochasticJudge(WeightedJudge):
+    """Draws the points after a candidate is fixed."""
+
+    rule: StochasticRadius
+
+    def certify(self, candidate: Candidate) -> Certificate:
+        """The certificate of a candidate, from points that are drawn here.
+
+        Raises
+        ------
+        CandidateError
+            Its functions are no longer those it was made of (a network that was trained on), offer derivatives that are
+            not theirs, or answer by the batch that a point is in; a sample is above its envelope.
+        """
+        check_frozen(self.problem, candidate)
+        certificate = super().certify(candidate)
+        check_derivatives(self.problem, candidate, np.random.default_rng([*self._entropy(candidate), 1]))
+        return certificate
+
+    def physics(self, candidate: Candidate, residuals: Residuals) -> Bound:
+        """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
+        problem, rule = self.problem, self.rule
+        if not problem.states:
+            return Bound(0.0, "upper", "there is no state equation")
+        mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
+        values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
+        bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
+        plan = self._plan(candidate, bounds, exact)
+        rng = np.random.default_rng(self._entropy(candidate))
+        points, columns = plan.draw(mesh, rule.points, rng)
+        if exact is None:
+            sampled = points.values(problem.basis, values)[np.arange(rule.points), columns]
+        else:
+            sampled = exact(points)
+            exact.check_repeated(points, sampled, np.random.default_rng(rule.seed), candidate.name)
+        with np.errstate(over="ignore"):
+            squares = plan.weight[points.cells, columns] * sampled**2
+        if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
+            came = f"|residual| reaches {np.abs(sampled).max():.4g}"
+            came += "" if exact is None else " with the interpolated parameter"
+            raise CandidateError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
+        top = float(BOUNDS[rule.bound](squares, plan.envelope, rule.zeta))
+        what = "" if exact is None else " of the functions u and q_h within the declared envelope"
+        how = "" if rule.sampling == "uniform" else " by importance"
+        where = f"at {rule.points} random points{how}"
+        source = f"RMS{what} {where}, {rule.bound}"
+        return Bound(float(np.sqrt(top)), "upper", source, 1.0 - rule.zeta)
+
+    def _entropy(self, candidate: Candidate) -> list[int]:
+        """What the draw starts from: the seed, and the candidate's values with the residual of its functions."""
+        problem, seed = self.problem, self.rule.seed
+        assert seed is not None
+        found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
+        if exact is not None:
+            found = hashlib.sha256(found.encode() + exact(exact.middles).astype("<f8").tobytes()).hexdigest()
+        return [seed, int(found, 16)]
+
+    def _plan(self, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
+        problem, mesh = self.problem, self.problem.basis.mesh
+        if self.rule.sampling == "uniform":
+            return Plan.uniform(mesh, bounds)
+        indicators = None
+        if exact is not None and exact.even_envelope:
+            field = _field(problem, candidate)[:, 0]
+            squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
+            indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
+        return Plan.importance(mesh, bounds, indicators)
+
+
 def _field(problem: Problem, candidate: Candidate) -> Array:
     """Dof values of the discrete strong residual, a column for each time."""
     q, state = candidate.parameter, candidate.state
     if state is None:
         state = problem.solve(q)
-    if state is None or len(problem.states) != 1:
-        raise UncertifiedError(f"the stochastic radius samples the residual of one state; there are {len(problem.states)}")
-    free = problem.states[0].free
+    states = problem.states
+    if state is None or len(states) != 1:
+        raise UncertifiedError(f"the stochastic radius samples the residual of one state; there are {len(states)}")
+    free = states[0].free
     field = strong_field(problem, state, q).reshape(len(free), -1)
     values = np.zeros((problem.basis.N, field.shape[1]))
     values[free] = field

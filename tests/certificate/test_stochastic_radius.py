@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from function_helpers import judge_of, sampled
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -181,13 +182,13 @@ def test_the_radius_by_hand(name):
     rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
     found = fc.certify(problem, data, candidate, rule)
     # Points as documented: drawn from the seed and the values of the candidate.
-    entropy = rule._entropy(problem, candidate)
+    entropy = judge_of(problem, seed=5)._entropy(candidate)
     field = np.zeros(problem.basis.N)
     field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
     points = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy)).x
-    sampled = problem.basis.probes(points) @ field
+    read = problem.basis.probes(points) @ field
     B = {"line P2": 1.25, "tri P2": 5 / 3, "quad Q2": 1.5625}.get(name, 1.0) * np.abs(field).max()
-    pde = np.sqrt(np.mean(sampled**2) + B**2 * np.sqrt(np.log(10.0) / 128.0))
+    pde = np.sqrt(np.mean(read**2) + B**2 * np.sqrt(np.log(10.0) / 128.0))
     assert found.residuals.pde.value == pytest.approx(pde, rel=1e-9)
     assert found.residuals.pde.side == "upper"
     assert "64 random points" in found.residuals.pde.source
@@ -207,12 +208,12 @@ def test_it_covers_the_population_residual(name):
     population = np.sqrt(field @ M @ field / M.sum())
     zeta, draws = 0.2, 200
     values = [
-        fc.StochasticRadius(points=8, zeta=zeta, seed=seed).physics(problem, candidate, None).value
+        sampled(problem, candidate, points=8, zeta=zeta, seed=seed).value
         for seed in range(draws)
     ]
     assert np.mean(np.array(values) >= population) >= 1.0 - zeta
     # With many points it is not far above.
-    close = fc.StochasticRadius(points=200_000, zeta=zeta, seed=0).physics(problem, candidate, None).value
+    close = sampled(problem, candidate, points=200_000, zeta=zeta, seed=0).value
     assert population <= close <= 1.1 * population
     # The mean of the squares is not biased: the samples have the population's mean.
     top = largest_value(problem, field) ** 2 * np.sqrt(np.log(1.0 / zeta) / 16.0)
@@ -235,10 +236,10 @@ def test_it_covers_all_times_of_a_heat_problem():
     M = mass.assemble(basis)
     population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
     values = [
-        fc.StochasticRadius(points=20, zeta=0.2, seed=s).physics(problem, candidate, None).value for s in range(100)
+        sampled(problem, candidate, points=20, zeta=0.2, seed=s).value for s in range(100)
     ]
     assert np.mean(np.array(values) >= population) >= 0.8
-    close = fc.StochasticRadius(points=300_000, seed=0).physics(problem, candidate, None).value
+    close = sampled(problem, candidate, points=300_000, seed=0).value
     assert population <= close <= 1.1 * population
 
 
@@ -255,7 +256,7 @@ def test_more_points_and_more_risk_shrink_the_bound():
     candidate = spoiled(problem, 3)
 
     def value(**options):
-        return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+        return sampled(problem, candidate, **options).value
 
     assert value(points=10_000) < value(points=1000) < value(points=50)
     assert value(zeta=0.5) < value(zeta=0.05) < value(zeta=1e-6)

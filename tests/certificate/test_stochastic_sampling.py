@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from function_helpers import PI, Sine, load, square
+from function_helpers import PI, Sine, judge_of, load, sampled, square
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -76,7 +76,7 @@ def population(problem, candidate):
 
 
 def physics(problem, candidate, **options):
-    return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+    return sampled(problem, candidate, **options).value
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -185,8 +185,7 @@ def test_the_record_of_the_rule():
     assert (record["bound"], record["sampling"]) == ("betting", "importance")
     assert "sampling" not in fc.StochasticRadius().to_dict()
     problem = source()
-    rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
-    found = rule.physics(problem, spiked(problem), None)
+    found = sampled(problem, spiked(problem), points=30, bound="betting", sampling="importance")
     assert found.source == "RMS at 30 random points by importance, betting"
     assert found.probability == 0.95
 
@@ -196,16 +195,16 @@ def test_the_record_of_the_rule():
 
 def test_each_candidate_has_points_of_its_own():
     """By the seed and the values of the candidate."""
-    problem, rule = source(), fc.StochasticRadius(points=20, seed=3)
-    candidate = spiked(problem)
+    problem = source()
+    judge, candidate = judge_of(problem, points=20, seed=3), spiked(problem)
     again = fc.Candidate(candidate.state.copy(), candidate.parameter.copy(), 0.3, "other")
     nudged = candidate.state.copy()
     nudged[3] = np.nextafter(nudged[3], np.inf)
-    first = rule._entropy(problem, candidate)
+    first = judge._entropy(candidate)
     assert first[0] == 3
-    assert first == rule._entropy(problem, again)
-    assert first != rule._entropy(problem, fc.Candidate(nudged, candidate.parameter))
-    assert first != rule._entropy(problem, fc.Candidate(candidate.parameter, candidate.state))
+    assert first == judge._entropy(again)
+    assert first != judge._entropy(fc.Candidate(nudged, candidate.parameter))
+    assert first != judge._entropy(fc.Candidate(candidate.parameter, candidate.state))
 
 
 @pytest.mark.parametrize("unit", [1e-130, 1e-85, 1e130])
@@ -214,7 +213,7 @@ def test_each_candidate_has_points_of_its_own():
 def test_any_unit_gives_the_same_number(unit, bound, sampling):
     """In units whose squares are numbers; others are refused by `certify`."""
     problem = square(2)
-    rule = fc.StochasticRadius(points=200, bound=bound, sampling=sampling)
+    judge = judge_of(problem, points=200, bound=bound, sampling=sampling)
     free = np.zeros(problem.basis.N)
     free[problem.free] = np.random.default_rng(1).normal(size=len(problem.free))
     tops = {}
@@ -222,7 +221,7 @@ def test_any_unit_gives_the_same_number(unit, bound, sampling):
         candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
         field = np.zeros(problem.basis.N)
         field[problem.free] = strong_field(problem, candidate.state, candidate.parameter) / s
-        top = rule.physics(problem, candidate, None)
+        top = judge.physics(candidate, None)
         assert top.side == "upper"
         # The unit square has the measure 1.
         assert top.value / s >= np.sqrt(field @ (mass.assemble(problem.basis) @ field))
@@ -239,6 +238,6 @@ def test_functions_in_tiny_units_too():
             problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
         )
         for bound in ("hoeffding", "bernstein", "betting"):
-            top = fc.StochasticRadius(points=500, bound=bound).physics(problem, candidate, None)
+            top = sampled(problem, candidate, points=500, bound=bound)
             # |Omega|^(-1/2) of half the load, about; the interpolant adds a little.
             assert 0.5 * PI**2 < top.value / unit < 20.0, bound

@@ -138,7 +138,7 @@ def test_one_factorization_for_everything(problem):
     problem.solve(q)
     problem.apply(np.eye(len(q))[:, :20])
     problem.adjoint(np.eye(problem.observation_count))
-    fresh = 0 if problem.has_state else 1
+    fresh = 0 if problem.states else 1
     assert factorization_count() - before <= fresh
 
 
