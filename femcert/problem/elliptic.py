@@ -22,7 +22,7 @@ from .nonlinear import NonlinearProblem
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import Energy
-from .strong import ZERO, Field, Given, StrongForm
+from .strong import ZERO, Exponential, Given, Interpolant, StrongForm
 
 MASS = ("consistent", "lumped")
 
@@ -92,7 +92,7 @@ class EllipticSource(LinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the source `parameter`."""
-        source = Field(self.parameters.basis, self.check_parameter(parameter))
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter))
         return StrongForm(*self._given, source, self.boundary, "source")
 
 
@@ -173,8 +173,8 @@ class EllipticCoefficient(NonlinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the conductivity ``a(parameter)``."""
-        exponential = self.transform == "exp"
-        a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
+        kind = Exponential if self.transform == "exp" else Interpolant
+        a = kind(self.parameters.basis, self.check_parameter(parameter), "positive")
         return StrongForm(a, ZERO, self._source, self.boundary, "conductivity")
 
 

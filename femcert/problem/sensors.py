@@ -74,6 +74,15 @@ class Sensors(Shown):
         """
         return None
 
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """Points ``(dimension, n)`` and weights ``(count, n)`` with ``H_i u = sum_j w_ij u(x_j)`` for a function u.
+
+        For a finite-element function on `basis`; of another function it is its interpolant that is read, except where
+        the sensors are point values.
+        """
+        used = np.flatnonzero(abs(self.matrix).sum(axis=0))
+        return basis.doflocs[:, used], self.matrix[:, used].toarray()
+
     def __call__(self, state: Any) -> Array:
         """Values of the sensors on a dof vector, or on columns."""
         u = real_array(state, "state")
@@ -100,6 +109,10 @@ class PointSensors(Sensors):
         cells = _inside(basis, self.points)
         self.bounded = basis.mesh.dim() == 1
         super().__init__(interpolation_matrix(basis, self.points.T, cells), basis)
+
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """The points themselves, for any function."""
+        return self.points.T, np.eye(self.count)
 
 
 class AverageSensors(Sensors):

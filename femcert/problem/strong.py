@@ -6,9 +6,9 @@ anywhere, so that its integrals are exact, or known not to be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from skfem import Basis
@@ -31,13 +31,6 @@ from .coefficients import (
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
-
-
-class Sampled(Protocol):
-    """A scalar field that can be evaluated at the points of a sampler."""
-
-    def at(self, sampler: Sampler) -> Array:
-        """Values, ``(elements, points)``."""
 
 
 @dataclass(frozen=True)
@@ -136,15 +129,23 @@ ZERO = Given(0.0, "reaction")
 
 
 @dataclass(frozen=True)
-class Field:
-    """A finite-element function; with ``exponential=True``, its exponential."""
+class Interpolant:
+    """A finite-element function.
+
+    Attributes
+    ----------
+    sign
+        Which values `at` accepts: ``"positive"``, ``"nonnegative"`` or ``"any"``.
+    """
 
     basis: Basis
     dofs: Array
-    exponential: bool = False
     sign: str = "any"
 
     error = 0.0
+    exponential = False
+    # The value of the finite-element function at which the field is 1.
+    one = 1.0
 
     @property
     def degree(self) -> int:
@@ -169,26 +170,49 @@ class Field:
         """Nothing."""
         return np.zeros(mesh.nelements)
 
+    def of(self, value: Any, slope: Any, exp: Callable[[Any], Any] = np.exp) -> tuple[Any, Any]:
+        """The field and its gradient from those of the finite-element function (arrays, or tensors with their `exp`).
+
+        The gradient is None if `slope` is.
+        """
+        return value, slope
+
     def at(self, sampler: Sampler) -> Array:
         """Values at the points."""
-        values = sampler.values(self.basis, self.dofs)
-        if self.exponential:
-            with np.errstate(over="ignore", under="ignore"):
-                values = np.exp(values)
+        with np.errstate(over="ignore", under="ignore"):
+            values, _ = self.of(sampler.values(self.basis, self.dofs), None)
         check_sign(values, "the conductivity" if self.sign == "positive" else "the field", self.sign)
-        return values
+        return np.asarray(values)
 
     def at_points(self, points: Points) -> Array:
         """Values, ``(points,)``."""
-        values = points.values(self.basis, self.dofs)
-        return np.asarray(np.exp(values)) if self.exponential else values
+        return np.asarray(self.of(points.values(self.basis, self.dofs), None)[0])
 
     def gradient_at(self, points: Points) -> Array | None:
         """The gradient inside of the elements, ``(dimension, points)``; None of constants on them, which jump."""
         if not self.varies:
             return None
         slope = points.gradients(self.basis, self.dofs)
-        return self.at_points(points) * slope if self.exponential else slope
+        return np.asarray(self.of(points.values(self.basis, self.dofs), slope)[1])
+
+
+@dataclass(frozen=True)
+class Exponential(Interpolant):
+    """The exponential of a finite-element function."""
+
+    sign: str = "positive"
+
+    exponential = True
+    one = 0.0
+
+    def of(self, value: Any, slope: Any, exp: Callable[[Any], Any] = np.exp) -> tuple[Any, Any]:
+        """See `Interpolant.of`."""
+        field = exp(value)
+        return field, None if slope is None else field * slope
+
+
+# What the parameter, a state or a rate is in a strong form.
+Field = Interpolant
 
 
 @dataclass(frozen=True)
@@ -202,7 +226,8 @@ class StrongForm:
     boundary
         As algebra, with the values as they were given.
     unknown
-        Which of them the parameter gives: ``"source"``, ``"conductivity"``, or ``"initial"`` for the equation at one
+        Which of them the parameter gives, as an `Interpolant` or `Exponential` of its dof values: ``"source"`` (then
+        moving the parameter by a function moves f by it), ``"conductivity"``, or ``"initial"`` for the equation at one
         time of a state whose initial value is unknown.
     """
 
