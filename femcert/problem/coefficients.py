@@ -11,7 +11,7 @@ from skfem import Basis
 
 from ..checks import Array, real_array
 from ..errors import InputError
-from ..mesh.read import region_elements
+from ..mesh.geometry import region_elements
 from ..mesh.sample import Points, values_at
 from .polynomial import declared_error, known_degree, unknown
 

@@ -16,7 +16,16 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import degree
-from ..mesh.sample import MOST_ORDER, Fit, Points, Sampler, norming_constant, offers, polynomial_fit, values_at
+from ..mesh.sample import (
+    MOST_ORDER,
+    Points,
+    PolynomialFit,
+    Sampler,
+    norming_constant,
+    offers,
+    polynomial_fit,
+    values_at,
+)
 from .boundary import BoundaryConditions
 from .coefficients import (
     Coefficient,
@@ -84,7 +93,7 @@ class Given:
         jumps = isinstance(value, Mapping) or np.ndim(value) > 0
         return None if callable(value) or jumps else np.zeros(points.x.shape)
 
-    def fit(self, mesh: Any) -> Fit:
+    def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements.
 
         Raises
@@ -161,7 +170,7 @@ class Interpolant:
         """None."""
         return ""
 
-    def fit(self, mesh: Any) -> Fit:
+    def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements; of an exponential, the exponent."""
         sampler = Sampler(mesh, 2 * self.degree + 2)
         return polynomial_fit(sampler, sampler.values(self.basis, self.dofs), self.degree)

@@ -47,14 +47,3 @@ def load(x):
 def certified(problem, candidate, **options):
     data = fc.Data(np.zeros(problem.observation_count), 0.1)
     return fc.certify(problem, data, candidate, fc.StochasticRadius(covered=False, **options))
-
-
-def judge_of(problem, **options):
-    """The judge of a stochastic radius, for data that do not matter."""
-    data = fc.Data(np.zeros(problem.observation_count), 0.1)
-    return fc.StochasticRadius(**options).judge(problem, data)
-
-
-def sampled(problem, candidate, **options):
-    """The physics residual of a stochastic radius, a `Bound`."""
-    return judge_of(problem, **options).physics(candidate, None)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from function_helpers import judge_of, sampled
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -17,6 +16,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.confidence import hoeffding
@@ -182,13 +182,13 @@ def test_the_radius_by_hand(name):
     rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
     found = fc.certify(problem, data, candidate, rule)
     # Points as documented: drawn from the seed and the values of the candidate.
-    entropy = judge_of(problem, seed=5)._entropy(candidate)
+    entropy = judge_of(rule, problem)._entropy(candidate)
     field = np.zeros(problem.basis.N)
     field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
     points = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy)).x
-    read = problem.basis.probes(points) @ field
+    sampled = problem.basis.probes(points) @ field
     B = {"line P2": 1.25, "tri P2": 5 / 3, "quad Q2": 1.5625}.get(name, 1.0) * np.abs(field).max()
-    pde = np.sqrt(np.mean(read**2) + B**2 * np.sqrt(np.log(10.0) / 128.0))
+    pde = np.sqrt(np.mean(sampled**2) + B**2 * np.sqrt(np.log(10.0) / 128.0))
     assert found.residuals.pde.value == pytest.approx(pde, rel=1e-9)
     assert found.residuals.pde.side == "upper"
     assert "64 random points" in found.residuals.pde.source
@@ -208,12 +208,12 @@ def test_it_covers_the_population_residual(name):
     population = np.sqrt(field @ M @ field / M.sum())
     zeta, draws = 0.2, 200
     values = [
-        sampled(problem, candidate, points=8, zeta=zeta, seed=seed).value
+        judge_of(fc.StochasticRadius(points=8, zeta=zeta, seed=seed), problem).physics(candidate, None).value
         for seed in range(draws)
     ]
     assert np.mean(np.array(values) >= population) >= 1.0 - zeta
     # With many points it is not far above.
-    close = sampled(problem, candidate, points=200_000, zeta=zeta, seed=0).value
+    close = judge_of(fc.StochasticRadius(points=200_000, zeta=zeta, seed=0), problem).physics(candidate, None).value
     assert population <= close <= 1.1 * population
     # The mean of the squares is not biased: the samples have the population's mean.
     top = largest_value(problem, field) ** 2 * np.sqrt(np.log(1.0 / zeta) / 16.0)
@@ -235,11 +235,10 @@ def test_it_covers_all_times_of_a_heat_problem():
     field[problem.free] = strong_field(problem, u, q)
     M = mass.assemble(basis)
     population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
-    values = [
-        sampled(problem, candidate, points=20, zeta=0.2, seed=s).value for s in range(100)
-    ]
+    rules = [fc.StochasticRadius(points=20, zeta=0.2, seed=s) for s in range(100)]
+    values = [judge_of(rule, problem).physics(candidate, None).value for rule in rules]
     assert np.mean(np.array(values) >= population) >= 0.8
-    close = sampled(problem, candidate, points=300_000, seed=0).value
+    close = judge_of(fc.StochasticRadius(points=300_000, seed=0), problem).physics(candidate, None).value
     assert population <= close <= 1.1 * population
 
 
@@ -256,7 +255,7 @@ def test_more_points_and_more_risk_shrink_the_bound():
     candidate = spoiled(problem, 3)
 
     def value(**options):
-        return sampled(problem, candidate, **options).value
+        return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
     assert value(points=10_000) < value(points=1000) < value(points=50)
     assert value(zeta=0.5) < value(zeta=0.05) < value(zeta=1e-6)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from function_helpers import PI, Sine, judge_of, load, sampled, square
+from function_helpers import PI, Sine, load, square
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -16,6 +16,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )  # fmt: skip
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
@@ -76,7 +77,7 @@ def population(problem, candidate):
 
 
 def physics(problem, candidate, **options):
-    return sampled(problem, candidate, **options).value
+    return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -185,7 +186,8 @@ def test_the_record_of_the_rule():
     assert (record["bound"], record["sampling"]) == ("betting", "importance")
     assert "sampling" not in fc.StochasticRadius().to_dict()
     problem = source()
-    found = sampled(problem, spiked(problem), points=30, bound="betting", sampling="importance")
+    rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
+    found = judge_of(rule, problem).physics(spiked(problem), None)
     assert found.source == "RMS at 30 random points by importance, betting"
     assert found.probability == 0.95
 
@@ -195,16 +197,16 @@ def test_the_record_of_the_rule():
 
 def test_each_candidate_has_points_of_its_own():
     """By the seed and the values of the candidate."""
-    problem = source()
-    judge, candidate = judge_of(problem, points=20, seed=3), spiked(problem)
+    problem, rule = source(), fc.StochasticRadius(points=20, seed=3)
+    candidate = spiked(problem)
     again = fc.Candidate(candidate.state.copy(), candidate.parameter.copy(), 0.3, "other")
     nudged = candidate.state.copy()
     nudged[3] = np.nextafter(nudged[3], np.inf)
-    first = judge._entropy(candidate)
+    first = judge_of(rule, problem)._entropy(candidate)
     assert first[0] == 3
-    assert first == judge._entropy(again)
-    assert first != judge._entropy(fc.Candidate(nudged, candidate.parameter))
-    assert first != judge._entropy(fc.Candidate(candidate.parameter, candidate.state))
+    assert first == judge_of(rule, problem)._entropy(again)
+    assert first != judge_of(rule, problem)._entropy(fc.Candidate(nudged, candidate.parameter))
+    assert first != judge_of(rule, problem)._entropy(fc.Candidate(candidate.parameter, candidate.state))
 
 
 @pytest.mark.parametrize("unit", [1e-130, 1e-85, 1e130])
@@ -213,7 +215,7 @@ def test_each_candidate_has_points_of_its_own():
 def test_any_unit_gives_the_same_number(unit, bound, sampling):
     """In units whose squares are numbers; others are refused by `certify`."""
     problem = square(2)
-    judge = judge_of(problem, points=200, bound=bound, sampling=sampling)
+    rule = fc.StochasticRadius(points=200, bound=bound, sampling=sampling)
     free = np.zeros(problem.basis.N)
     free[problem.free] = np.random.default_rng(1).normal(size=len(problem.free))
     tops = {}
@@ -221,7 +223,7 @@ def test_any_unit_gives_the_same_number(unit, bound, sampling):
         candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
         field = np.zeros(problem.basis.N)
         field[problem.free] = strong_field(problem, candidate.state, candidate.parameter) / s
-        top = judge.physics(candidate, None)
+        top = judge_of(rule, problem).physics(candidate, None)
         assert top.side == "upper"
         # The unit square has the measure 1.
         assert top.value / s >= np.sqrt(field @ (mass.assemble(problem.basis) @ field))
@@ -238,6 +240,6 @@ def test_functions_in_tiny_units_too():
             problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
         )
         for bound in ("hoeffding", "bernstein", "betting"):
-            top = sampled(problem, candidate, points=500, bound=bound)
+            top = judge_of(fc.StochasticRadius(points=500, bound=bound), problem).physics(candidate, None)
             # |Omega|^(-1/2) of half the load, about; the interpolant adds a little.
             assert 0.5 * PI**2 < top.value / unit < 20.0, bound
