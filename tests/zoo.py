@@ -147,6 +147,12 @@ def one_dof(basis: Any) -> fc.MatrixSensors:
     return fc.MatrixSensors(np.eye(1, basis.N))
 
 
+def thirds(basis: Any) -> fc.RegionSpace:
+    """Constants on three parts, from left to right."""
+    part = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
+    return fc.RegionSpace(basis, [np.flatnonzero(part == i) for i in range(3)])
+
+
 def blind(basis: Any) -> fc.MatrixSensors:
     """Three multiples of one point value: only one direction of any class is seen."""
     row = fc.PointSensors(basis, spread(basis, 1)).matrix.toarray()
@@ -167,10 +173,10 @@ def _space(parameters: Any, modes: Any, basis: Any) -> Any:
 
 
 def _sensors(sensors: Any, basis: Any) -> Any:
-    if callable(sensors):
-        return sensors(basis)
     if isinstance(sensors, int):
         sensors = spread(basis, sensors)
+    elif callable(sensors) and not hasattr(sensors, "matrix"):
+        sensors = sensors(basis)
     return fc.PointSensors(basis, sensors) if isinstance(sensors, list | tuple | np.ndarray) else sensors
 
 
@@ -310,7 +316,8 @@ def data(problem: Any, c: Any = None, *, noise: float = 0.02, seed: int = 1, **o
 def solved(problem: Any, parameter: Any = None, optimality: float | None = 0.0, **options) -> fc.Candidate:
     """A parameter (the truth) and its state: without noise nothing is wrong with it."""
     parameter = truth(problem) if parameter is None else parameter
-    return fc.Candidate(problem.solve(parameter), parameter, optimality, **options)
+    state = problem.solve(parameter) if problem.states else None
+    return fc.Candidate(state, parameter, optimality, **options)
 
 
 def misfitting(problem: Any, size: float = 0.5, **options) -> fc.Candidate:

@@ -149,9 +149,9 @@ def test_inaccurate_factors_are_refused(monkeypatch):
 def test_not_symmetric():
     basis = square(12)
     A = inner(asm(stiffness, basis) + 1e-3 * asm(convection, basis), basis)
-    with pytest.raises(SolveError, match="the operator is not symmetric; expected definite=False"):
+    with pytest.raises(SolveError, match="the operator is not symmetric"):
         Factorization(A, definite=True)
-    with pytest.raises(SolveError, match=r"has shape \(2, 3\); expected a square matrix"):
+    with pytest.raises(SolveError, match=r"has shape \(2, 3\)"):
         Factorization(csr_matrix(np.ones((2, 3))), definite=False)
 
 
@@ -199,5 +199,5 @@ def test_more_entries_than_the_solvers_count_are_refused(monkeypatch):
 
     monkeypatch.setattr(factor, "MOST_ENTRIES", 5)
     Factorization(identity(5), definite=True)
-    with pytest.raises(SolveError, match="the operator has 6 entries; expected at most 5"):
+    with pytest.raises(SolveError, match="the operator has 6 entries"):
         Factorization(identity(6), definite=True)

@@ -246,7 +246,7 @@ def test_heat_states_have_a_column_for_each_time():
     candidate = fc.Candidate.from_basis(problem, other, parameter=x, state=np.column_stack([x, 2.0 * x]))
     assert np.allclose(candidate.state, np.outer(basis.doflocs[0], [1.0, 2.0]))
     assert fc.Candidate.from_basis(problem, other, parameter=x).state.shape == (9, 2)
-    with pytest.raises(fc.InputError, match=r"state has shape \(9, 3\); expected \(9, 2\)"):
+    with pytest.raises(fc.InputError, match=r"state has shape \(9, 3\)"):
         fc.Candidate.from_basis(problem, other, parameter=x, state=np.column_stack([x, x, x]))
 
 

@@ -94,18 +94,18 @@ def test_function_sees_quadrature_points():
 @pytest.mark.parametrize(
     ("value", "sign", "message"),
     [
-        (0.0, "positive", "a takes the value 0; expected positive values"),
-        (-1e-9, "nonnegative", "a takes the value -1e-09; expected values of at least 0"),
+        (0.0, "positive", "a takes the value 0"),
+        (-1e-9, "nonnegative", "a takes the value -1e-09"),
         ({"west": 1.0}, "any", "a is not given on 16 of 32 elements"),
         ({"west": 1.0, "all": 1.0}, "any", "a: subdomain 'all' overlaps"),
         ({"west": 1.0, "est": 1.0}, "any", "region 'est' is not in the mesh.*did you mean"),
         ({"west": 1.0, "east": np.nan}, "any", "a on 'east' has 1 NaN"),
         ({"west": 1.0, "east": lambda x: np.nan * x[0]}, "any", "a on 'east' has"),
-        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\); expected one number"),
-        (np.ones((32, 3)), "any", r"a has shape \(32, 3\); expected a number or \(32,\), one per element"),
+        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\)"),
+        (np.ones((32, 3)), "any", r"a has shape \(32, 3\)"),
         (np.r_[np.ones(31), np.nan], "any", r"a has 1 NaN or infinite entries, the first at index \(31,\)"),
         (lambda x: x[0][:, 0], "any", r"a returned shape \(32,\) for x of shape \(2, 32, \d+\); expected"),
-        (lambda x: "hot", "any", "a has type .*; expected real numbers"),
+        (lambda x: "hot", "any", "a has type .*"),
         ([[1.0], [1.0, 2.0]], "any", "a is not an array of numbers"),
     ],
 )
@@ -115,7 +115,7 @@ def test_refused(value, sign, message):
 
 
 def test_sign_of_overflow():
-    with pytest.raises(InputError, match="q takes the value inf; expected finite"):
+    with pytest.raises(InputError, match="q takes the value inf"):
         check_sign(np.array([1.0, np.inf]), "q", "positive")
     with pytest.raises(InputError, match="q takes the value nan"):
         check_sign(np.array([1.0, np.nan]), "q", "any")

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 def test_a_sensor_more_never_increases_the_constant(build, name, count, seed):
     few, more = build(name, count=count), build(name, count=count + 1)
     at = None
-    if not few.problem.linear:
+    if build is coefficient:
         at = few.truth(np.random.default_rng(seed).standard_normal(few.problem.parameters.dimension))
     before, after = (fc.stability(posed.problem, at=at) for posed in (few, more))
     assert after.constant.value <= before.constant.value * (1.0 + ROUNDING)
