@@ -15,7 +15,7 @@ from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
 from .data import Data, gaussian_radius
-from .forward import ROUNDING, Linearization
+from .forward import ROUNDING, Linearization, LinearMap
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import StateEquation
@@ -50,16 +50,6 @@ class Problem(Shown, ABC):
         return ()
 
     @property
-    def linear(self) -> bool:
-        """In transition: `linearize` says so."""
-        return isinstance(self, Linearization)
-
-    @property
-    def has_state(self) -> bool:
-        """In transition: `states` says so."""
-        return bool(self.states)
-
-    @property
     @abstractmethod
     def observation_count(self) -> int:
         """Length of the data vector."""
@@ -71,6 +61,21 @@ class Problem(Shown, ABC):
         Of a linear problem it holds everywhere: `at` is ignored, and the same object is returned each time. Of a
         nonlinear problem `at` is needed.
         """
+
+    @property
+    def linear(self) -> bool:
+        """In transition: `forward` says so."""
+        return self.forward is not None
+
+    @property
+    def has_state(self) -> bool:
+        """In transition: `states` says so."""
+        return bool(self.states)
+
+    @property
+    def forward(self) -> LinearMap | None:
+        """``data = F c + offset`` for every parameter of the class; None where the data are not linear in it."""
+        return None
 
     @property
     def mesh(self) -> Any:
@@ -117,7 +122,8 @@ class Problem(Shown, ABC):
 
         The default is for linear problems without a state.
         """
-        forward, q = self.linearize(), self.check_parameter(parameter)
+        q = self.check_parameter(parameter)
+        forward = self.linearize(q)
         return forward.apply(q[:, None])[:, 0] + forward.offset
 
     def simulate(

@@ -25,21 +25,23 @@ ROUNDING = 1e-12
 
 
 class Linearization(ABC):
-    """``data = J c + offset`` for the coordinates c of a class: near a parameter, or everywhere for a linear problem.
+    """``data = J c + offset`` for the coordinates c of a class: near a parameter, or everywhere (`LinearMap`).
 
     A subclass gives `apply` and `offset`, and `adjoint` where it knows one; the rest follows. Errors are stated here
-    once, in the norms of Q and Y, so that those who use J need not know how it was made. A linear problem is its own
-    linearization.
+    once, in the norms of Q and Y, so that those who use J need not know how it was made.
 
     Attributes
     ----------
     parameters
         The admissible class.
+    observation_count
+        Length m of the data vector.
     at
         The parameter (dof vector) about which it was made; None: it holds everywhere.
     """
 
     parameters: ParameterSpace
+    observation_count: Any
     at: Array | None = None
 
     @property
@@ -49,13 +51,13 @@ class Linearization(ABC):
 
     @property
     @abstractmethod
-    def observation_count(self) -> int:
-        """Length m of the data vector."""
-
-    @property
-    @abstractmethod
     def offset(self) -> Array:
         """``y0``: data of the coordinates zero, by the linearization."""
+
+    @property
+    def predicted(self) -> Array:
+        """Data of the parameter about which it was made; of the coordinates zero where it holds everywhere."""
+        return self.offset if self.at is None else self.offset + self.matrix @ self.parameters.project(self.at)[0]
 
     @abstractmethod
     def apply(self, fields: Any) -> Array:
@@ -103,6 +105,23 @@ class Linearization(ABC):
         if not np.all(np.isfinite(white)):
             raise UncertifiedError("the forward matrix, in units of the noise, is not finite; choose another unit")
         return np.asarray(solve_triangular(self.parameters.root, white.T, trans="T").T)
+
+
+class LinearMap(Linearization):
+    """What a linear problem is: its own linearization, at every parameter."""
+
+    def linearize(self, at: Any = None) -> LinearMap:
+        """Itself; `at` does not matter."""
+        return self
+
+    @property
+    def forward(self) -> LinearMap:
+        """Itself."""
+        return self
+
+    def forward_matrix(self) -> Array:
+        """`matrix`."""
+        return self.matrix
 
 
 def dense(columns: Any) -> Array:

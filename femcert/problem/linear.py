@@ -20,7 +20,7 @@ from .algebraic import error_in_data
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
-from .forward import BATCH, ROUNDING, Linearization, dense
+from .forward import BATCH, ROUNDING, LinearMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
@@ -29,7 +29,7 @@ from .states import Energy, SparseSystem
 SMALL_FORWARD_MATRIX = 10_000_000
 
 
-class LinearProblem(EquationProblem, Linearization):
+class LinearProblem(LinearMap, EquationProblem):
     """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
 
     Parameters
@@ -131,10 +131,6 @@ class LinearProblem(EquationProblem, Linearization):
         r[self.boundary.prescribed] = 0.0
         return np.asarray(r)
 
-    def linearize(self, at: Any = None) -> LinearProblem:
-        """Itself: the data depend linearly on the parameter, everywhere."""
-        return self
-
     def derivatives(self, state: Any, parameter: Any) -> tuple[Any, Any]:
         """The operator and minus the load, the same at every pair."""
         return self.operator, -self.load
@@ -146,8 +142,9 @@ class LinearProblem(EquationProblem, Linearization):
     def system(self) -> SparseSystem | None:
         """Operator, load and sensors on the free dofs."""
         free = self.free
-        known = (self.source - self.operator @ self.boundary.values)[free]
-        return SparseSystem(self.operator[free][:, free], self.load[free], self.sensors.matrix[:, free], known)
+        values, H = self.boundary.values, self.sensors.matrix
+        known = (self.source - self.operator @ values)[free]
+        return SparseSystem(self.operator[free][:, free], self.load[free], H[:, free], known, H @ values)
 
     def apply(self, fields: Any) -> Array:
         """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
@@ -189,10 +186,6 @@ class LinearProblem(EquationProblem, Linearization):
         By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
         """
         return self._forward[0]
-
-    def forward_matrix(self) -> Array:
-        """`matrix`."""
-        return self.matrix
 
     def rounding_of(self, data: Data | None) -> float:
         """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""

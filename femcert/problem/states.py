@@ -49,12 +49,15 @@ class SparseSystem:
         A, l (on the dofs of the parameter) and H.
     known
         f, with what prescribed values add to it.
+    prescribed
+        What the sensors read of the prescribed values themselves.
     """
 
     operator: Any
     load: Any
     sensors: Any
     known: Array
+    prescribed: Array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..mesh.locate import Locator
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home
 from .data import Data
-from .forward import ROUNDING, Linearization, dense
+from .forward import ROUNDING, LinearMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
@@ -77,7 +77,7 @@ class RaySensors(Sensors):
             raise InputError(f"no ray at angle {self.angles[np.argmin(hits)]:g} meets the mesh; check spacing and bins")
 
 
-class Tomography(Problem, Linearization):
+class Tomography(LinearMap, Problem):
     """Recover an image q from its line integrals ``y = R q``.
 
     There is no state equation: the "state" that the rays see is the image itself, so a candidate's state is None.
@@ -125,10 +125,6 @@ class Tomography(Problem, Linearization):
             "sensors": in_brief(self.sensors),
         }
 
-    def linearize(self, at: Any = None) -> Tomography:
-        """Itself."""
-        return self
-
     def check_state(self, state: Any) -> Array:
         """An image, or an `InputError`."""
         return real_vector(state, self.basis.N, "state")
@@ -161,10 +157,6 @@ class Tomography(Problem, Linearization):
     def matrix(self) -> Array:
         """``R B``, from coordinates to data."""
         return frozen(dense(self.sensors.matrix @ self.parameters.matrix))
-
-    def forward_matrix(self) -> Array:
-        """`matrix`."""
-        return self.matrix
 
     @cached_property
     def offset(self) -> Array:

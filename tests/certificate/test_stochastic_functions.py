@@ -106,13 +106,13 @@ def test_the_points_are_those_of_the_seed_and_the_functions():
     u, B = Sine(1.0, 0.01), 20.0
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=B)
     found = certified(problem, candidate, points=64, seed=5, zeta=0.1)
-    entropy = fc.StochasticRadius(seed=5)._entropy(problem, candidate)
+    entropy = judge_of(fc.StochasticRadius(seed=5), problem)._entropy(candidate)
     points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))
     r = -u.laplacian(points) - load(points) + between(problem, points)
     assert found.residuals.pde.value == pytest.approx(np.sqrt(np.mean(r**2) + B**2 * np.sqrt(np.log(10) / 128)))
     # They depend on the functions, not only on their values at the nodes.
     plain = fc.Candidate(candidate.state, candidate.parameter)
-    assert entropy != fc.StochasticRadius(seed=5)._entropy(problem, plain)
+    assert entropy != judge_of(fc.StochasticRadius(seed=5), problem)._entropy(plain)
 
 
 @pytest.mark.parametrize("mesh", [MeshLine(np.linspace(0.0, 1.0, 17)), MeshTri().refined(3)])

@@ -89,7 +89,7 @@ def test_three_routes_to_one_minimizer(kind, weight, options):
     F, y = data.whiten(problem.forward_matrix()), data.whiten(data.values - problem.offset)
     columns = ridge_of_columns(F, y, problem.parameters).coefficients(weight)
     rows = ridge_of_rows(F, y, problem.parameters).coefficients(weight)
-    sparse = tikhonov._from_optimality_system(problem, data, weight)
+    sparse = tikhonov._from_optimality_system(problem, data, problem.system(), weight)
     size = np.abs(columns).max()
     np.testing.assert_allclose(rows, columns, rtol=0, atol=1e-8 * size)
     np.testing.assert_allclose(sparse.parameter, columns, rtol=0, atol=1e-8 * size)
