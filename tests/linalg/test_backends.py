@@ -362,8 +362,7 @@ def test_a_block_does_not_reach_other_threads_nor_tasks(other):
         await asyncio.sleep(0.01)
         return named()
 
-    async def both():
-        return await asyncio.gather(inside(), outside())
+    async def both(): return await asyncio.gather(inside(), outside())
 
     assert asyncio.run(both()) == [other, "superlu"]
     seen = []

@@ -144,10 +144,7 @@ def test_what_is_below_the_rounding_of_the_states_is_not_seen():
 
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-8, 1e-13])
-@pytest.mark.parametrize(
-    ("make", "value"),
-    [(far_source, 0.0), (far_source, 1e3), (cooling, 0.1), (cooling, 0.01)],
-)
+@pytest.mark.parametrize(("make", "value"), [(far_source, 0.0), (far_source, 1e3), (cooling, 0.1), (cooling, 0.01)])
 def test_what_sensors_hardly_see_is_covered_too(make, value, tolerance):
     """The error of a solve is relative to all of the state, the data are not: bounds hold, or are refused."""
     with use_backend("superlu"):

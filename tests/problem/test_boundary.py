@@ -35,10 +35,7 @@ def test_boundary_integrals(name):
     v = basis.doflocs[-1] ** p
     w = 1.0 + basis.doflocs[0]
     found = boundary_conditions(
-        basis,
-        dirichlet={},
-        neumann={"left": lambda x: 2.0 + x[-1]},
-        robin={"right": (lambda x: 1.0 + x[-1], 0.5)},
+        basis, dirichlet={}, neumann={"left": lambda x: 2.0 + x[-1]}, robin={"right": (lambda x: 1.0 + x[-1], 0.5)}
     )
     # On the left side x = 0, w = 1; on the right x = 1, w = 2. In 1D, y is x itself.
     left = 2.0 / (p + 1) + 1.0 / (p + 2) if plane else 0.0
@@ -68,9 +65,7 @@ def test_dirichlet_elsewhere():
     assert np.array_equal(named.prescribed, np.flatnonzero(np.isclose(x[0], 0.0)))
     assert np.all(named.values[named.prescribed] == 3.0)
     assert not named.homogeneous
-    everywhere_natural = boundary_conditions(
-        basis, neumann={"left": 0.0, "right": 0.0, "bottom": 0.0, "top": 0.0}
-    )
+    everywhere_natural = boundary_conditions(basis, neumann={"left": 0.0, "right": 0.0, "bottom": 0.0, "top": 0.0})
     assert not everywhere_natural.prescribed.size
     assert everywhere_natural.homogeneous
 

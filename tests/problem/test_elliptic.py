@@ -78,8 +78,7 @@ def robin_data(side, alpha):
 CONDITIONS = {
     "dirichlet": lambda sides: {"dirichlet": exact},
     "named dirichlet and neumann": lambda sides: {
-        "dirichlet": {"left": exact},
-        "neumann": {side: flux(side) for side in sides if side != "left"},
+        "dirichlet": {"left": exact}, "neumann": {side: flux(side) for side in sides if side != "left"}
     },
     "robin": lambda sides: {"robin": {side: robin_data(side, 0.7) for side in sides}},
     "mixed": lambda sides: {"dirichlet": exact, "neumann": {"right": flux("right")}, "robin": {
@@ -194,9 +193,7 @@ def test_lumped_converges(name):
     found = []
     for n in CELLS[kind]:
         basis = unit_basis(name, n)
-        problem = source_problem(
-            basis, conductivity=conductivity, reaction=reaction, dirichlet=exact, mass="lumped"
-        )
+        problem = source_problem(basis, conductivity=conductivity, reaction=reaction, dirichlet=exact, mass="lumped")
         found.append(errors(basis, problem.solve(source(basis.doflocs)), exact, gradient))
     in_l2, in_h1 = np.array(found).T
     sizes = 1.0 / np.array(CELLS[kind])

@@ -348,8 +348,7 @@ def test_parameters_on_another_element():
 
 
 @pytest.mark.parametrize(
-    ("state", "parameter"),
-    [("tri P1", "tri P2"), ("tri P2", "tri P1"), ("quad Q1", "quad Q2"), ("line P1", "line P2")],
+    ("state", "parameter"), [("tri P1", "tri P2"), ("tri P2", "tri P1"), ("quad Q1", "quad Q2"), ("line P1", "line P2")]
 )
 def test_the_load_of_another_degree_is_integrated_exactly(state, parameter):
     """The product of a P2 parameter and a P1 state has degree 3, more than the quadrature of P1 is for."""

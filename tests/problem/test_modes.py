@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 from orders import fitted_order
 from scipy.sparse import triu
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
 from zoo import ELEMENTS, MESHES, unit_basis
 
 import femcert as fc

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
-from skfem import (
-    Basis,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP0,
-    ElementTriP1,
-    ElementTriP2,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementQuad1, ElementQuad2, ElementTriP0, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
@@ -207,8 +198,7 @@ def foreign_pairs():
     nodes = np.linspace(0.0, 1.0, 9)
     return {
         "other triangles": (
-            Basis(MeshTri().refined(3), ElementTriP1()),
-            Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1()),
+            Basis(MeshTri().refined(3), ElementTriP1()), Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1())
         ),
         "other degree": (Basis(MeshQuad().refined(4), ElementQuad1()), Basis(MeshQuad().refined(3), ElementQuad2())),
     }

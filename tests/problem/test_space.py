@@ -31,9 +31,7 @@ def space_of(kind, inner):
     return makers[kind]()
 
 
-kinds = st.sampled_from(
-    ["sine", "cosine", "eigenmodes", "regions", "coarse", "coarse constants", "functions", "full"]
-)
+kinds = st.sampled_from(["sine", "cosine", "eigenmodes", "regions", "coarse", "coarse constants", "functions", "full"])
 inners = st.sampled_from(["l2", "euclidean"])
 seeds = st.integers(0, 2**32 - 1)
 some = settings(deadline=None, max_examples=40)
