@@ -7,7 +7,7 @@ other arguments a sensible default::
     problem = source("line P2", cells=40, parameters=fc.FullSpace, sensors=9, reaction=2.0)
     problem = heat(l_shape(), parameters=(fc.EigenmodeSpace, 4), sensors=averages)
 
-``parameters`` is a space, a number of modes, a class of modes and their number, or a function of the basis such as
+``parameters`` is a space, a number of modes, a class and its argument, or a function of the basis such as
 `fc.FullSpace`; ``sensors`` are sensors, a number of points, their positions, or a function of the basis. All else goes
 to the class of femcert. Meshes and bases never change, so there is one of each; a problem keeps what it has computed,
 so that each call makes a new one.
@@ -142,9 +142,19 @@ def averages(basis: Any, count: int = 6, radius: float = 0.08) -> fc.AverageSens
     return fc.AverageSensors(basis, spread(basis, count), radius=radius)
 
 
+def discs(points: Any, radius: float = 0.08) -> Any:
+    """Averages around points, as a function of the basis."""
+    return lambda basis: fc.AverageSensors(basis, points, radius=radius)
+
+
 def one_dof(basis: Any) -> fc.MatrixSensors:
     """The first dof as the only observation, for tests in which the data do not matter."""
     return fc.MatrixSensors(np.eye(1, basis.N))
+
+
+def bump(*centre: float) -> Any:
+    """A source of radius 0.14 around a point of the plane: one there, falling to zero."""
+    return lambda x: np.maximum(0.0, 1.0 - sum((a - b) ** 2 for a, b in zip(x, centre, strict=True)) / 0.02)
 
 
 def thirds(basis: Any) -> fc.RegionSpace:

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
 from zoo import unit_basis, unit_mesh
 
+import femcert as fc
 from femcert.errors import InputError
 from femcert.problem.coefficients import at_points, at_quadrature, check_sign
 
@@ -45,17 +47,10 @@ def test_a_table_of_functions():
 
 
 def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
-    import femcert as fc
-
     basis, ramp = halves(8), fc.Polynomial(lambda x: 1.0 + x[0], 1)
+    reaction = {"west": 0.5, "east": 1.0}
     made = [
-        fc.EllipticSource(
-            basis,
-            parameters=fc.FullSpace(basis),
-            sensors=fc.RegionSensors(basis, ["west", "east"]),
-            conductivity=a,
-            reaction={"west": 0.5, "east": 1.0},
-        )
+        zoo.source(basis, parameters=fc.FullSpace, conductivity=a, reaction=reaction)
         for a in (ramp, {"west": ramp, "east": ramp})
     ]
     bounds = [fc.dual_norm(p, fc.Candidate(p.solve(np.ones(basis.N)), np.ones(basis.N))) for p in made]
@@ -64,22 +59,11 @@ def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
 
 
 def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
-    import femcert as fc
-
     mesh = MeshLine(np.linspace(0.0, 1.0, 21)).with_subdomains({"a": lambda x: x[0] < 0.5, "b": lambda x: x[0] > 0.5})
     basis, ramp = Basis(mesh, ElementLineP1()), fc.Polynomial(lambda x: 1.0 + x[0], 1)
-    constants = [
-        fc.stability(
-            fc.EllipticSource(
-                basis,
-                parameters=fc.RegionSpace(basis, ["a", "b"]),
-                sensors=fc.PointSensors(basis, [0.22, 0.51, 0.83]),
-                conductivity=a,
-            ),
-            guarantee="continuous",
-        ).constant.value
-        for a in (ramp, {"a": ramp, "b": ramp})
-    ]
+    common = {"parameters": (fc.RegionSpace, ["a", "b"]), "sensors": [0.22, 0.51, 0.83]}
+    made = [zoo.source(basis, conductivity=a, **common) for a in (ramp, {"a": ramp, "b": ramp})]
+    constants = [fc.stability(problem, guarantee="continuous").constant.value for problem in made]
     assert constants[0] == pytest.approx(constants[1], rel=1e-12)
 
 
