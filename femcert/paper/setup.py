@@ -12,8 +12,8 @@ ROBUSTNESS_SEEDS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """An inverse problem of the validation.
+class Experiment:
+    """An inverse problem of the validation, as the paper poses it.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Setup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticSetup:
+class SamplingExperiment:
     """The residual field sampled at random points."""
 
     name: str = "stochastic"
@@ -88,7 +88,7 @@ MODES_PER_DIRECTION = 6
 
 COEFFICIENT_TRUTH = (0.30, -0.20, 0.10, -0.05, 0.03, -0.02)
 
-POISSON = Setup(
+POISSON = Experiment(
     name="poisson",
     title="Poisson source",
     grid=120,
@@ -105,7 +105,7 @@ POISSON = Setup(
     note="P1, lumped mass; truth: modes decaying like 1/j, norm 1.5065; shift on modes 2, 4, 6",
 )
 
-HEAT = Setup(
+HEAT = Experiment(
     name="heat",
     title="Inverse heat",
     grid=120,
@@ -123,7 +123,7 @@ HEAT = Setup(
     "shift on the four middle modes 3 to 6",
 )
 
-TOMOGRAPHY = Setup(
+TOMOGRAPHY = Experiment(
     name="tomography",
     title="Tomography",
     grid=28,
@@ -141,7 +141,7 @@ TOMOGRAPHY = Setup(
     "class, norm 10.375; shift on the cosine modes (0,1), (1,0), (1,1), (2,0), (2,1)",
 )
 
-COEFFICIENT = Setup(
+COEFFICIENT = Experiment(
     name="coefficient",
     title="Geophysical coeff.",
     grid=90,
@@ -159,7 +159,7 @@ COEFFICIENT = Setup(
     "constant at the truth, as in the paper; relative errors are those of a",
 )
 
-STOCHASTIC = StochasticSetup()
+STOCHASTIC = SamplingExperiment()
 
 
 def noise_seed(base: int, scenario: int) -> int:

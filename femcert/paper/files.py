@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from ...errors import InputError
-from ...files import check_regular
-from ...study.keys import at_key
+from ..errors import InputError
+from ..files import check_regular
+from ..report.files import write_atomically
+from ..study.keys import at_key
 
 SETTINGS = "settings.json"
 # What zip archives, and the headers of arrays in them, raise when bytes are wrong.
@@ -48,7 +48,12 @@ def read_arrays(path: Path, names: Iterable[str], optional: Iterable[str] = ()) 
 
 def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
     """Write an archive without pickled objects; it appears whole or not at all."""
-    _replace(path, lambda stream: np.savez(stream, allow_pickle=False, **arrays))
+
+    def save(draft: Path) -> None:
+        with draft.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
+
+    write_atomically(path, save)
 
 
 class Chunks:
@@ -113,12 +118,14 @@ class Chunks:
         """
         try:
             if not self.begun:
-                text = json.dumps(self.settings, indent=2) + "\n"
-                _replace(self.folder / SETTINGS, lambda stream: stream.write(text.encode()))
+                write_atomically(self.folder / SETTINGS, self._write_settings)
                 self.begun = True
             write_arrays(self._path(start, start + len(records)), records=records)
         except OSError as error:
             raise InputError(f"cannot write to {self.folder}: {error.strerror or error}") from None
+
+    def _write_settings(self, path: Path) -> None:
+        path.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
 
     def _path(self, start: int, stop: int) -> Path:
         return self.folder / f"{start:09d}-{stop:09d}.npz"
@@ -134,15 +141,3 @@ class Chunks:
             if former.get(name) != value:
                 came = f"{name} was {json.dumps(former.get(name))}, now it is {json.dumps(value)}"
                 raise InputError(f"cannot resume: {self.folder} belongs to a sweep with other settings: {came}")
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """Write to a temporary name beside the path, then rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with draft.open("wb") as stream:
-            write(stream)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

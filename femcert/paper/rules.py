@@ -16,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from ...checks import Array
-from ...errors import InputError
-from ..validation.setup import POISSON
-from .trial import EPS, Batch, Candidates
+from ..checks import Array
+from ..errors import InputError
+from .setup import POISSON
+from .trials import EPS, Batch, Candidates
+
+OPERATIONAL, RESIDUAL, EXACT = "operational", "residual", "exact"
+DOMINANCE, GAUSSIAN = "dominance", "dominance, zeta = 0.05"
+ZETA = 0.05
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BatchDecision:
     """What a rule says of each trial.
 
     Attributes
@@ -61,20 +65,20 @@ class Verdict:
             return np.where(certified, self.learned / self.baseline, np.inf)
 
 
-BatchRule = Callable[[Batch], Verdict]
+BatchRule = Callable[[Batch], BatchDecision]
 
 
-def weighted(trials: Batch, *, pde: float = 1.0, bc: float = 1.0, optimality: float = 0.0) -> Verdict:
+def weighted(trials: Batch, *, pde: float = 1.0, bc: float = 1.0, optimality: float = 0.0) -> BatchDecision:
     """``R = C (data + a_pde pde + a_bc bc + delta + a_opt optimality)``, the paper's R_op; by default its R_delta."""
     return _smaller(*(_weighted(trials, c, pde, bc, optimality) for c in (trials.baseline, trials.learned)))
 
 
-def exact(trials: Batch) -> Verdict:
+def exact(trials: Batch) -> BatchDecision:
     """``R = max { ‖x - x'‖ : ‖A x' - y‖ <= delta }``, the smallest radius that the data allow."""
     return _smaller(*(_exact(trials, c) for c in (trials.baseline, trials.learned)))
 
 
-def dominance(trials: Batch, *, zeta: float | None = None) -> Verdict:
+def dominance(trials: Batch, *, zeta: float | None = None) -> BatchDecision:
     """Accepts where no consistent truth x' has ``‖x_l - x'‖ > ‖x_b - x'‖``: with ``d = x_l - x_b``, where
 
         ``‖x_l‖² - ‖x_b‖² - 2 d . x_LS + 2 w ‖A^{+T} d‖ <= 0``.
@@ -97,22 +101,22 @@ def dominance(trials: Batch, *, zeta: float | None = None) -> Verdict:
     eps = trials.rounding + 64.0 * np.sqrt(d.shape[-1]) * EPS
     margin = margin + eps * np.linalg.norm(d, axis=-1) * sizes
     decided = _determined(trials)
-    return Verdict(decided & (margin <= 0.0), margin=margin, decided=decided)
+    return BatchDecision(decided & (margin <= 0.0), margin=margin, decided=decided)
 
 
 # The weights of the paper's sweep are those of its Poisson experiment; the boundary residual counts fully.
 RULES: Mapping[str, BatchRule] = MappingProxyType(
     {
-        "operational": partial(weighted, pde=POISSON.pde, bc=1.0, optimality=POISSON.optimality),
-        "residual": weighted,
-        "exact": exact,
-        "dominance": dominance,
-        "dominance, zeta = 0.05": partial(dominance, zeta=0.05),
+        OPERATIONAL: partial(weighted, pde=POISSON.pde, bc=1.0, optimality=POISSON.optimality),
+        RESIDUAL: weighted,
+        EXACT: exact,
+        DOMINANCE: dominance,
+        GAUSSIAN: partial(dominance, zeta=ZETA),
     }
 )
 
 
-def checked(name: str, verdict: Any, trials: int) -> Verdict:
+def checked(name: str, said: Any, trials: int) -> BatchDecision:
     """What a rule said, if it is one answer for each trial: anything else must not pass for an acceptance.
 
     Raises
@@ -120,10 +124,10 @@ def checked(name: str, verdict: Any, trials: int) -> Verdict:
     InputError
         It is not; the message names the rule.
     """
-    if not isinstance(verdict, Verdict):
-        raise InputError(f"the rule {name!r} returned a {type(verdict).__name__}; expected a Verdict")
+    if not isinstance(said, BatchDecision):
+        raise InputError(f"the rule {name!r} returned a {type(said).__name__}; expected a BatchDecision")
     for part in ("accepted", "baseline", "learned", "decided"):
-        values, flags = getattr(verdict, part), part in ("accepted", "decided")
+        values, flags = getattr(said, part), part in ("accepted", "decided")
         if values is None and part != "accepted":
             continue
         if type(values) is not np.ndarray or values.shape != (trials,):
@@ -134,30 +138,37 @@ def checked(name: str, verdict: Any, trials: int) -> Verdict:
         if not flags and not np.all(values >= 0):
             raise InputError(f"the rule {name!r} returned {values.min():g} as {part}; expected radii of at least 0")
     # Of a subclass, too, the ratio is that of the radii.
-    found = Verdict(verdict.accepted, verdict.baseline, verdict.learned, decided=verdict.decided)
+    found = BatchDecision(said.accepted, said.baseline, said.learned, decided=said.decided)
     if np.any(found.accepted & found.undecided):
         raise InputError(f"the rule {name!r} accepts where it decides nothing; expected a baseline with a radius there")
     return found
 
 
 def _weighted(trials: Batch, c: Candidates, pde: float, bc: float, optimality: float) -> Array:
-    C, delta, rounding = trials.constant, trials.level, trials.rounding
     with np.errstate(invalid="ignore", over="ignore"):
-        radius = C * (c.data + pde * c.pde + bc * c.bc + optimality * c.optimality + delta)
-        proven = C * (c.misfit + delta)
-        size = np.linalg.norm(c.x, axis=-1)
-        shown = trials.fit.singular[..., 0] * size + c.response + np.linalg.norm(trials.values, axis=-1)
-        allowance = C * (rounding * shown + trials.error * size) + rounding * size
+        total = c.data + pde * c.pde + bc * c.bc + optimality * c.optimality
+        radius = trials.constant * (total + trials.level)
+        proven, allowance = _proven(trials, c)
         # The library reports the larger one where the radius is a bound.
-        holds = proven <= radius * (1.0 + 1e-8) + rounding * size
-        certified = np.isfinite(C) & _explained(trials)
+        holds = proven <= radius * (1.0 + 1e-8) + trials.rounding * np.linalg.norm(c.x, axis=-1)
+        certified = np.isfinite(trials.constant) & _explained(trials)
         return np.where(certified, np.where(holds, np.maximum(radius, proven + allowance), radius), np.inf)
 
 
 def _exact(trials: Batch, c: Candidates) -> Array:
     distance, _ = trials.fit.farthest(c.x)
     distance = (distance + 2.0 * trials.rounding * np.linalg.norm(c.x, axis=-1)) / trials.kept
-    return np.where(_determined(trials), distance, np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):
+        least = np.minimum(distance, sum(_proven(trials, c)))
+    return np.where(_determined(trials), np.where(np.isfinite(trials.constant), least, distance), np.inf)
+
+
+def _proven(trials: Batch, c: Candidates) -> tuple[Array, Array]:
+    """``C (‖A x - y‖ + delta)``, which needs no state, and what rounding may add to it."""
+    C, size = trials.constant, np.linalg.norm(c.x, axis=-1)
+    shown = trials.fit.singular[..., 0] * size + c.response + np.linalg.norm(trials.values, axis=-1)
+    allowance = C * (trials.rounding * shown + trials.error * size) + trials.rounding * size
+    return C * (c.misfit + trials.level), allowance
 
 
 def _determined(trials: Batch) -> NDArray[np.bool_]:
@@ -169,6 +180,6 @@ def _explained(trials: Batch) -> NDArray[np.bool_]:
     return np.asarray(trials.level >= trials.fit.least)
 
 
-def _smaller(baseline: Array, learned: Array) -> Verdict:
+def _smaller(baseline: Array, learned: Array) -> BatchDecision:
     """The paper's decision ``R_learn <= R_base``; no baseline without a certificate is replaced."""
-    return Verdict(np.isfinite(baseline) & (learned <= baseline), baseline=baseline, learned=learned)
+    return BatchDecision(np.isfinite(baseline) & (learned <= baseline), baseline=baseline, learned=learned)

@@ -1,4 +1,4 @@
-"""The sweep: chunks of trials, computed here, on several processes or by a client, and kept in files on request."""
+"""The sweep: batches of trials, computed here, on several processes or by a client, and kept in files on request."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import count
-from ...errors import InputError, SolveError
-from ...linalg.backends import Choice, named_backend, use_backend
-from ...selection.selection import package_versions
-from ..validation.setup import BASE_SEED
+from ..checks import count
+from ..errors import InputError, SolveError
+from ..linalg.backends import Choice, named_backend, use_backend
+from ..selection.selection import package_versions
 from .files import Chunks
 from .grid import Grid
-from .result import Records, Sweep, record_type
 from .rules import RULES, BatchRule, checked
-from .setting import Setting, paper_setting
-from .trial import batches
+from .setup import BASE_SEED
+from .tally import Records, Sweep, record_type
+from .trials import Setting, batches, paper_setting
 
 # Trials computed at once: enough for the loops to leave Python, few enough for the cache, for 100 MB, and for several
 # workers to have something to do.
@@ -74,7 +73,7 @@ def sweep(
     setting
         The inverse problem, from any linear problem by `Setting.of`; default: the paper's.
     rules
-        By name; each takes a `Batch` of trials to a `Verdict`. What a rule raises is not caught.
+        By name; each takes a `Batch` of trials to a `BatchDecision`. What a rule raises is not caught.
     chunk
         Trials computed at once. The memory for the linear algebra depends on it alone.
     jobs
@@ -101,7 +100,7 @@ def sweep(
     ------
     InputError
         No rules, or one that does not answer for each trial or cannot be sent to other processes; more sensors than
-        places; settings whose numbers overflow; an `out` that cannot be written to, holds chunks of other settings or,
+        sites; settings whose numbers overflow; an `out` that cannot be written to, holds chunks of other settings or,
         without `resume`, any.
     SolveError
         A worker died.
@@ -161,10 +160,10 @@ def decide(
         part = np.empty(len(rows), records.dtype)
         part["baseline_error"], part["learned_error"] = trials.baseline.error, trials.learned.error
         for i, (name, rule) in enumerate(rules.items()):
-            verdict = checked(name, rule(trials), len(rows))
-            part["accepted"][:, i] = verdict.accepted
-            part["undecided"][:, i] = verdict.undecided
-            part["ratio"][:, i] = verdict.ratio
+            decision = checked(name, rule(trials), len(rows))
+            part["accepted"][:, i] = decision.accepted
+            part["undecided"][:, i] = decision.undecided
+            part["ratio"][:, i] = decision.ratio
         records[rows] = part
     return records
 
@@ -236,8 +235,8 @@ def _check(grid: Grid, setting: Any, seed: int, rules: Any, chunk: int) -> None:
     for name, rule in rules.items():
         if not isinstance(name, str) or not callable(rule):
             raise InputError(f"rules has {rule!r} as {name!r}; expected names, and callables of a Batch")
-    if max(grid.sensors) > setting.places:
-        came = f"{max(grid.sensors)} sensors are more than the {setting.places} places to choose from"
+    if max(grid.sensors) > setting.sites:
+        came = f"{max(grid.sensors)} sensors are more than the {setting.sites} sites to choose from"
         raise InputError(f"{came}; expected fewer")
     if seed > MOST_SEED:
         raise InputError(f"seed is {seed}; expected at most {MOST_SEED}")

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from types import ModuleType
 
-from ...checks import count
-from ...errors import InputError
-from . import (
-    coefficient,
-    heat,
-    poisson,
-    stochastic,
-    tomography,
-)
-from . import (
-    printed as paper,
-)
-from .checks import all_checks
-from .outcome import Outcome, Scenario, draw
-from .result import EXPERIMENTS, Agreement, StabilityResult, Validation
+from ..checks import count
+from ..errors import InputError
+from ..stability import stability
+from . import printed as paper
+from .checks import validation_checks
+from .experiments import SCENARIOS, Scenario, heat_curve, sampling_curve
+from .outcome import Agreement, ScenarioResult, StabilityResult, Validation, draw
 from .setup import BASE_SEED, ROBUSTNESS_SEEDS
 
-INVERSE: dict[str, ModuleType] = {
-    "poisson": poisson,
-    "heat": heat,
-    "tomography": tomography,
-    "coefficient": coefficient,
-}
+EXPERIMENTS = (*SCENARIOS, "stochastic")
 
 
 def validate(
@@ -59,30 +45,30 @@ def validate(
     names = checked_names(only)
     count(base_seed, "base_seed", least=0)
     count(robustness_seeds, "robustness_seeds", least=0)
-    outcomes: list[Outcome] = []
+    results: list[ScenarioResult] = []
     stabilities: list[StabilityResult] = []
     agreements: list[Agreement] = []
-    curve = sweep = None
+    curve = sampling = None
     for name in names:
         if name == "stochastic":
-            sweep = stochastic.sweep(base_seed)
+            sampling = sampling_curve(base_seed)
         else:
-            cases = INVERSE[name].scenarios()
-            outcomes += [draw(case, base_seed) for case in cases]
-            stabilities += _stabilities(INVERSE[name], cases)
+            cases = SCENARIOS[name]()
+            results += [draw(case, base_seed) for case in cases]
+            stabilities += _stabilities(cases)
             agreements += [row for case in cases for row in _agreements(case, range(1, robustness_seeds + 1))]
-            curve = heat.stability_curve() if name == "heat" else curve
+            curve = heat_curve() if name == "heat" else curve
         finished(name)
     result = Validation(
         experiments=names,
         base_seed=base_seed,
-        outcomes=tuple(outcomes),
+        scenarios=tuple(results),
         stabilities=tuple(stabilities),
         heat_curve=curve,
-        sweep=sweep,
+        sampling=sampling,
         agreements=tuple(agreements),
     )
-    return replace(result, checks=all_checks(result))
+    return replace(result, checks=validation_checks(result))
 
 
 def checked_names(only: Sequence[str]) -> tuple[str, ...]:
@@ -94,20 +80,22 @@ def checked_names(only: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in EXPERIMENTS if name in only)
 
 
-def _stabilities(module: ModuleType, cases: list[Scenario]) -> list[StabilityResult]:
-    title = cases[0].setup.title
+def _stabilities(cases: list[Scenario]) -> list[StabilityResult]:
+    """The constants of the paper's table, then those of the other discretizations."""
+    title = cases[0].experiment.title
     rows = [StabilityResult(title, case.name, case.stability) for case in cases]
-    return rows + [StabilityResult(title, name, constant) for name, constant in module.further_stability()]
+    further = [(case.name, *case.variant) for case in cases if case.variant is not None]
+    return rows + [StabilityResult(title, f"{name}, {what}", stability(other)) for name, what, other in further]
 
 
 def _agreements(case: Scenario, seeds: Iterable[int]) -> list[Agreement]:
-    outcomes = [draw(case, seed) for seed in seeds]
-    if not outcomes:
+    draws = [draw(case, seed) for seed in seeds]
+    if not draws:
         return []
     rows = []
-    for i, first in enumerate(outcomes[0].verdicts):
-        name = first.candidate.name
-        wanted = paper.decision(case.setup.title, case.name, name).decision
-        same = sum(outcome.verdicts[i].decision == wanted for outcome in outcomes)
-        rows.append(Agreement(case.setup.title, case.name, name, len(outcomes), same))
+    for i, first in enumerate(draws[0].candidates):
+        title, name = case.experiment.title, first.candidate.name
+        wanted = paper.decision(title, case.name, name).decision
+        same = sum(found.candidates[i].decision == wanted for found in draws)
+        rows.append(Agreement(title, case.name, name, len(draws), same))
     return rows
