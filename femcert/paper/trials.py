@@ -16,8 +16,8 @@ from ..evidence.consistent import Fit, fit
 from ..linalg.accuracy import dense_rounding
 from ..problem import EllipticSource
 from ..problem.linear import LinearProblem
-from ..residual.strong import strong_rms
-from ..stability.dense import gram_kept
+from ..residual.residuals import strong_rms
+from ..stability.spectrum import gram_kept
 from .experiments import decaying, poisson_problem
 from .grid import Grid, Values
 from .setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE

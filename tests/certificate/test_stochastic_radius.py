@@ -20,7 +20,7 @@ from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.stochastic import envelope, hoeffding, uniform_points
-from femcert.residual.strong import strong_field
+from femcert.residual.residuals import strong_field
 
 ELEMENTS = {
     "line P1": (MeshLine, ElementLineP1),
