@@ -98,7 +98,7 @@ class Evidence:
 def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
     forward = required(problem.forward, "the consistent set", "data that depend linearly on the parameter", problem)
-    A = forward.scaled(data)
+    A = forward.normal(data)
     y = data.whiten(data.values - forward.offset)
     errors = {"rounding": forward.rounding_of(data), "lost": forward.offset_rounding(data)}
     errors["error"] = forward.error(data)
@@ -165,8 +165,8 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     state = problem.solve(centre)
     predicted = problem.predict(state, centre)
     rest = 0.5 * validity.lipschitz.value * reach**2
-    A = problem.linearize(centre).scaled(data)
-    y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
+    A = problem.linearize(centre).normal(data)
+    y = data.whiten(data.values - predicted) + A.matrix @ (space.root @ space.project(centre)[0])
     lost = problem.lost_to_rounding(data, state, centre)
     errors = {"rounding": problem.linearize(centre).rounding_of(data), "lost": lost}
     consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))

@@ -99,8 +99,10 @@ def candidate_from(problem: Problem, data: Data, coefficients: Array, weight: fl
 
 
 def _ridge(forward: LinearMap, data: Data) -> Ridge:
-    few = forward.parameters.dimension <= max(forward.observation_count, MOST_COLUMNS)
-    return (ridge_of_columns if few else ridge_of_rows)(*whitened(forward, data), forward.parameters)
+    F, y = whitened(forward, data)
+    if forward.parameters.dimension <= max(forward.observation_count, MOST_COLUMNS):
+        return ridge_of_columns(forward.normal(data), y, forward.parameters)
+    return ridge_of_rows(F, y, forward.parameters)
 
 
 def _is_local(system: SparseSystem) -> bool:

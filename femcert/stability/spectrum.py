@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular, svd
+from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..problem.data import Data
-from ..problem.forward import Linearization
+from ..problem.forward import Linearization, Normal
 from ..problem.space import ParameterSpace
 
 
@@ -41,8 +41,8 @@ class Spectrum:
         return float(self.kept * (self.values[-1] - self.rounding))
 
 
-def spectrum(forward: Linearization, scaled: Array, data: Data | None, error: float = 0.0) -> Spectrum:
-    """Of a forward matrix in orthonormal coordinates and whitened data, as `Linearization.scaled` gives it.
+def spectrum(forward: Linearization, normal: Normal, data: Data | None, error: float = 0.0) -> Spectrum:
+    """Of a forward matrix in orthonormal coordinates and whitened data, as `Linearization.normal` gives it.
 
     `error` is an absolute error of that matrix, a norm, beside the relative one of the solves.
 
@@ -52,9 +52,9 @@ def spectrum(forward: Linearization, scaled: Array, data: Data | None, error: fl
         The smallest singular value is zero to rounding, or the columns of the class are nearly dependent.
     """
     R = forward.parameters.root
-    _, sigma, Vt = svd(scaled, full_matrices=False)
+    sigma = normal.singular
     rounding, kept = _rounding(forward, sigma, forward.rounding_of(data), error)
-    return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
+    return Spectrum(sigma, np.asarray(solve_triangular(R, normal.right.T)), rounding, kept)
 
 
 def _rounding(forward: Linearization, sigma: Array, solves: float, error: float) -> tuple[float, float]:
