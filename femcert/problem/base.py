@@ -80,7 +80,7 @@ class Problem(Shown, ABC):
     @property
     def mesh(self) -> Any:
         """That of the parameter; None where there is none."""
-        return self.parameters.basis.mesh
+        return None if self.parameters.basis is None else self.parameters.basis.mesh
 
     def closed_map(self, whitening: Array) -> Any:
         """The forward map of the continuous problem in closed form, to whitened data; None where none is known.
@@ -98,7 +98,7 @@ class Problem(Shown, ABC):
 
     def check_parameter(self, parameter: Any) -> Array:
         """`parameter` as a finite real dof vector on the parameter's basis, or an `InputError`."""
-        return real_vector(parameter, self.parameters.basis.N, "parameter")
+        return real_vector(parameter, self.parameters.size, "parameter")
 
     def check_state(self, state: Any) -> Array:
         """`state` as finite real dof values, or an `InputError`."""

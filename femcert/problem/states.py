@@ -51,6 +51,8 @@ class SparseSystem:
         f, with what prescribed values add to it.
     prescribed
         What the sensors read of the prescribed values themselves.
+    factorize
+        Gives the factorization of A that the problem itself solves with, made when it is first asked for.
     """
 
     operator: Any
@@ -58,6 +60,12 @@ class SparseSystem:
     sensors: Any
     known: Array
     prescribed: Array
+    factorize: Callable[[], Factorization]
+
+    @property
+    def factor(self) -> Factorization:
+        """The factorization of A."""
+        return self.factorize()
 
 
 @dataclass(frozen=True)

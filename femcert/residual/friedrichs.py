@@ -26,13 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
-from scipy.sparse.csgraph import connected_components
 
 from ..bound import Bound
 from ..checks import Array, real_array, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import eigenvalue_lower_bound
-from ..mesh.geometry import diameters, measures
+from ..mesh.geometry import connected_parts, diameters, measures
 from ..mesh.locate import check_mesh
 
 Indices = NDArray[np.int64]
@@ -150,13 +149,6 @@ def _eigenvalue(mesh: Any, conductivity: Array, robin: Array, fixed: Indices, in
         return pencil.distance**-2.0
     discrete = eigenvalue_lower_bound(pencil.stiffness, pencil.mass, index)
     return discrete / (1.0 + pencil.distance**2 * discrete)
-
-
-def connected_parts(mesh: Any) -> Indices:
-    """The connected part that each element belongs to; a common vertex does not connect."""
-    inner = mesh.f2t[:, mesh.f2t[1] >= 0]
-    graph = csr_matrix((np.ones(inner.shape[1]), (inner[0], inner[1])), shape=(mesh.nelements, mesh.nelements))
-    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def _loose_parts(mesh: Any, facets: Indices) -> int:

@@ -12,7 +12,7 @@ from zoo import coefficients
 
 import femcert as fc
 from femcert.certificate import Certificate
-from femcert.paper.sweep import Sweep
+from femcert.paper import Sweep
 
 RULES = [
     fc.ResidualRadius(),

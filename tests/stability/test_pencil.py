@@ -1,0 +1,305 @@
+"""The eigenproblems behind the modulus: the reduced ones against the whole pencil, on other elements and balls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from skfem import (
+    Basis,
+    ElementLineP1,
+    ElementLineP2,
+    ElementQuad1,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    MeshLine,
+    MeshQuad,
+    MeshTri,
+)
+
+import femcert as fc
+from femcert.linalg import inertia, separated_eigenpairs
+from femcert.linalg.factor import Factorization
+from femcert.stability import pencil
+from femcert.stability.modulus import Modulus
+from femcert.stability.pencil import MOST_DENSE, Pencils
+
+MESHES = {
+    "P1": lambda: Basis(MeshTri.init_sqsymmetric().refined(4), ElementTriP1()),
+    "P2": lambda: Basis(MeshTri().refined(3), ElementTriP2()),
+    "Q1": lambda: Basis(MeshQuad().refined(4), ElementQuad1()),
+    "Q2": lambda: Basis(MeshQuad().refined(3), ElementQuad2()),
+    "line P1": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 402)), ElementLineP1()),
+    "line P2": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 202)), ElementLineP2()),
+    "stretched": lambda: Basis(MeshTri.init_tensor(np.linspace(0, 1, 30), np.linspace(0, 0.05, 12)), ElementTriP1()),
+}
+
+
+def on_ball(basis, norm, sensors=11, seed=0):
+    box = np.ptp(basis.mesh.p, axis=1)
+    points = np.random.default_rng(seed).uniform(0.05, 0.95, (sensors, len(box))) * box
+    space = fc.FullSpace(basis).within_ball(1.0, norm=norm)
+    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
+
+
+def least(found, kappa):
+    """By the dense eigensolver, on the whole pencil."""
+    adjoint = found.adjoint()
+    A = adjoint @ adjoint.T + kappa * found.ball.unshifted.toarray()
+    return eigh(A, found.gram.toarray(), eigvals_only=True, subset_by_index=[0, 0])[0]
+
+
+@pytest.mark.parametrize("norm", ["l2", "h1", "h1-seminorm", "h2"])
+@pytest.mark.parametrize("mesh", MESHES)
+def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
+    if (mesh, norm) == ("P2", "h2"):
+        with pytest.raises(fc.InputError, match="row sums"):
+            on_ball(MESHES[mesh](), norm).parameters.form(norm)
+        return
+    found = Pencils(on_ball(MESHES[mesh](), norm), None)
+    # In a seminorm constants weigh nothing, and larger multipliers than that only blur what the data see of them.
+    for kappa in found.balance * np.geomspace(1e-6, 1.0 if norm == "h1-seminorm" else 1e2, 5):
+        value, vector = found.least(kappa)
+        exact = least(found, kappa)
+        # The dense eigensolver errs by this much itself.
+        rounding = float(np.abs(found.adjoint() @ found.adjoint().T).max() + kappa * abs(found.ball.unshifted).max())
+        rounding *= 1e-13
+        rounding /= float(found.gram.diagonal().min())
+        assert value <= exact * (1.0 + 1e-9) + rounding
+        assert value >= exact * (1.0 - 2e-3) - rounding
+        quotient = np.sum((found.adjoint().T @ vector) ** 2) + kappa * float(vector @ (found.ball.unshifted @ vector))
+        assert quotient / float(vector @ (found.gram @ vector)) <= exact * (1.0 + 2e-3) + rounding
+
+
+@pytest.mark.parametrize("mesh", ["line P1", "line P2", "P1", "Q1", "stretched"])
+def test_an_h2_ball_loses_no_digits_to_its_condition_number(mesh):
+    """It is that of L up to 1e12, but a root of L costs eps cond(L)^1/2 only: singular values are the reference."""
+    found = Pencils(on_ball(MESHES[mesh](), "h2"), None)
+    R = found._problem.parameters.root_of_form("h2").toarray()
+    inverse = np.linalg.inv(np.linalg.cholesky(found.gram.toarray()).T)
+    for kappa in found.balance * np.geomspace(1e-6, 1e2, 5):
+        parts = np.vstack([found.adjoint().T, np.sqrt(kappa) * R]) @ inverse
+        singular = np.linalg.svd(parts, compute_uv=False)
+        exact = float(singular[-1] ** 2)
+        # Of singular values, 1e-14 of the largest one; the forward map has its own errors.
+        rounding = 2e-14 * float(singular[0] / singular[-1]) + found._problem.rounding
+        assert rounding < 1e-5
+        value, _ = found.least(kappa)
+        # The trial value is 1e-4 above the eigenvalue, and the shift 1e-3 of that of a constant.
+        shift = kappa * found.ball.shift / exact
+        assert value <= exact * (1.0 + rounding)
+        assert value >= exact * (1.0 - 1.01e-4 * (1.0 + shift) - 1e-6 - rounding)
+
+
+@pytest.mark.parametrize("mesh", ["line P1", "line P2"])
+def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypatch):
+    """Other processors round in other places: the response to the last digit, and the numbering of the sensors."""
+    basis = MESHES[mesh]()
+    first = Pencils(on_ball(basis, "h2"), None)
+    kappas = first.balance * np.geomspace(1e-6, 1e2, 5)
+    expected = [first.least(kappa)[0] for kappa in kappas]
+    # An error of eps in each entry of the forward map moves a singular value by eps times its Frobenius norm in these
+    # norms, and the eigenvalue, a square, by twice as much of itself; ten roundings lie on the way to it.
+    inverse = np.linalg.inv(np.linalg.cholesky(first.gram.toarray()).T)
+    R = np.sqrt(kappas[-1]) * first._problem.parameters.root_of_form("h2").toarray() @ inverse
+    largest = float(np.linalg.norm(first.adjoint().T @ inverse) + np.linalg.norm(R, 2))
+    within = [2.0 * 10.0 * 2.0**-52 * largest / np.sqrt(value) for value in expected]
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        problem = on_ball(basis, "h2")
+        order, adjoint = rng.permutation(11), problem.adjoint
+        monkeypatch.setattr(
+            problem,
+            "adjoint",
+            lambda w, adjoint=adjoint, rng=rng, order=order: adjoint(w[order]) * (
+                1.0 + 2.0**-52 * rng.integers(-1, 2, (basis.N, w.shape[1]))
+            ),
+        )
+        found = Pencils(problem, None)
+        again = [found.least(kappa)[0] for kappa in kappas]
+        assert np.all(np.abs(np.subtract(again, expected)) <= np.multiply(within, expected))
+
+
+@pytest.mark.parametrize("norm", ["l2", "h1", "h1-seminorm", "h2"])
+def test_growing_keeps_the_bound(norm):
+    found = Pencils(on_ball(MESHES["P1"](), norm, sensors=40), None)
+    before = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
+    found.grow()
+    after = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
+    exact = [least(found, kappa) for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
+    assert np.all(np.array(after) <= np.array(exact) * (1.0 + 1e-6))
+    assert np.all(np.array(after) >= np.array(before) * (1.0 - 5e-4))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_modulus_of_few_and_of_many_coordinates(seed):
+    # All eigenvectors of the ball, or the first ones and a bound of the rest.
+    problem = on_ball(MESHES["P1"](), "h1", sensors=12, seed=seed)
+    few = Modulus(problem)
+    assert few._pencils.gram.shape[0] > MOST_DENSE
+    levels = [1e-5, 1e-3, 1e-1]
+    for eps, bound in zip(levels, few(levels), strict=True):
+        worst = few.worst(eps)
+        assert problem.parameters.norm(worst) >= bound.value * (1.0 - 2e-3)
+        assert np.linalg.norm(problem.forward_matrix() @ worst) <= eps * (1.0 + 1e-9)
+        assert np.sqrt(worst @ (problem.parameters.form("h1") @ worst)) <= few.radius * (1.0 + 1e-9)
+
+
+def test_many_sensors_and_many_global_modes():
+    basis = MESHES["P1"]()
+    modulus = Modulus(on_ball(basis, "h1", sensors=400))
+    assert modulus(1e-3).value <= 1.0011 * modulus.below(1e-3)
+    wave = fc.SineSpace(Basis(MeshLine(np.linspace(0, 1, 1201)), ElementLineP1()), 320).within_ball(1.0, norm="h1")
+    sensors = fc.PointSensors(wave.basis, np.linspace(0.05, 0.95, 15))
+    modulus = Modulus(fc.EllipticSource(wave.basis, parameters=wave, sensors=sensors))
+    assert modulus(1e-4).value <= 1.0011 * modulus.below(1e-4)
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_what_lies_beyond_the_separated_eigenvalues(mesh):
+    space = fc.FullSpace(MESHES[mesh]())
+    L, M = space.form("h1"), space.gram
+    theta, V, rest = separated_eigenpairs(L, M, 24, factor=Factorization(L, definite=True))
+    exact = 1.0 / eigh(L.toarray(), M.toarray(), eigvals_only=True)
+    assert theta[:12] == pytest.approx(exact[:12], rel=1e-6)
+    assert np.abs(V.T @ (L @ V) - np.eye(24)).max() <= 1e-8
+    # Above the next eigenvalue, and not above those in the middle of the list.
+    assert exact[24] <= rest <= exact[11]
+    beyond = np.random.default_rng(0).standard_normal((L.shape[0], 50))
+    beyond = beyond - V @ (V.T @ (L @ beyond))
+    assert np.all(np.sum(beyond * (M @ beyond), axis=0) <= rest * np.sum(beyond * (L @ beyond), axis=0))
+
+
+def test_a_missed_eigenvalue_is_noticed(monkeypatch):
+    space = fc.FullSpace(MESHES["P1"]())
+    L, M = space.form("h1"), space.gram
+
+    def careless(method):
+        def call(*arguments):
+            values, vectors = method(*arguments)
+            kept = np.arange(len(values)) != 4
+            return values[kept], vectors[:, kept]
+
+        return call
+
+    for name in ("block_krylov", "shift_invert"):
+        monkeypatch.setattr(inertia, name, careless(getattr(inertia, name)))
+    with pytest.raises(fc.SolveError, match="eigenvalues lie below"):
+        separated_eigenpairs(L, M, 24, factor=Factorization(L, definite=True))
+
+
+@pytest.mark.parametrize("refinements", [3, 4])
+def test_an_unseen_component_has_no_modulus_in_a_seminorm(refinements):
+    one = MeshTri().refined(refinements)
+    basis = Basis(one + one.translated((3.0, 0.0)), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
+    space = fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm")
+    with pytest.raises(fc.UncertifiedError, match="infinite to rounding"):
+        Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))(1e-2)
+
+
+@pytest.mark.parametrize("cells", [100, 250, 400, 1000, 1400])
+def test_an_ill_conditioned_ball_pays_for_rounding(cells):
+    # The constant 2 has the h2 norm 2, whatever the mesh: omega is 2 for large noise.
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, cells + 1)), ElementLineP1())
+    space = fc.FullSpace(basis).within_ball(1.0, norm="h2")
+    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 7))
+    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=sensors))
+    for eps in (1.0, 100.0, 1e6):
+        assert modulus(eps).value >= 2.0
+        assert modulus.below(eps) <= 2.0 * (1.0 + 1e-6)
+
+
+def test_bounds_do_not_depend_on_the_order_of_calls():
+    basis = Basis(MeshTri().refined(5), ElementTriP1())
+    problem = on_ball(basis, "h1", sensors=8)
+    data = fc.Data(np.zeros(8), 1.0, np.geomspace(1e-3, 1e3, 8) ** 2)
+    together = Modulus(problem, data=data)
+    levels = [1e-6, 1e-5, 1e-4, 1e-2]
+    values = [bound.value for bound in together(levels)]
+    for eps, value in zip(levels, values, strict=True):
+        assert value <= 1.6 * Modulus(problem, data=data)(eps).value
+        assert value <= together.radius
+    assert np.all(np.diff(values) >= -0.2 * np.array(values[1:]))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0, 1e6])
+@pytest.mark.parametrize("norm", ["h1", "h2"])
+def test_small_and_large_domains(size, norm):
+    basis = Basis(MeshTri().refined(4).scaled(size), ElementTriP1())
+    modulus = Modulus(on_ball(basis, norm))
+    try:
+        value = modulus(1e-3 * size**2).value
+    except fc.UncertifiedError:
+        # On a tiny domain rounding hides the norm of a constant in that of its second derivatives.
+        assert (norm, size) == ("h2", 1e-6)
+        return
+    assert value >= 0.999 * modulus.below(1e-3 * size**2)
+    if norm == "h1":
+        assert value <= modulus.radius
+
+
+def test_sensors_that_see_nothing():
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    H = np.zeros((1, basis.N))
+    H[0, basis.get_dofs().flatten()[0]] = 1.0
+    space = fc.FullSpace(basis).within_ball(1.0)
+    with pytest.raises(fc.SolveError, match="see no parameter"):
+        Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.MatrixSensors(H)))
+
+
+def test_dense_sensors_in_the_plane():
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
+    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
+    modulus = Modulus(problem)
+    for eps, closeness in ((1e-3, 1.0011), (1e-5, 1.05)):
+        assert modulus.below(eps) <= modulus(eps).value * (1.0 + 1e-9)
+        assert modulus(eps).value <= closeness * modulus.below(eps)
+
+
+def test_more_sensors_than_the_basis_has_room_for(monkeypatch):
+    # A sensor at each of 225 nodes: only the combinations of them that see most are used, and the bound stays one.
+    monkeypatch.setattr(pencil, "MOST_MODES", 100)
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
+    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
+    monkeypatch.setattr(pencil, "MOST_DENSE", 100)
+    found = Pencils(problem, None)
+    assert found._basis.shape[1] <= 160 < len(inside)
+    for kappa, closeness in ((1e-8, 1.0), (1e-4, 2e-4), (1.0, 2e-4)):
+        exact = least(found, kappa * found.balance)
+        assert exact * (1.0 - closeness) <= found.least(kappa * found.balance)[0] <= exact * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("apart", [30.0, 100.0, 1000.0])
+def test_two_components_far_apart(apart):
+    # A constant on each of them weighs nothing in the seminorm, and nearly hides the rest.
+    one = MeshTri().refined(4)
+    basis = Basis(one + one.translated((apart, 0.0)), ElementTriP1())
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
+    points[3:, 0] += apart
+    space = fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm")
+    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    assert modulus.below(1e-3) <= modulus(1e-3).value * (1.0 + 1e-9)
+    assert modulus(1e-3).value <= 1.05 * modulus.below(1e-3)
+
+
+@pytest.mark.parametrize("norm", ["h1", "h1-seminorm", "h2"])
+@pytest.mark.parametrize("side", [1.0, 1e-3, 1e-4, 1e3])
+def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
+    """The shift has the units of the form over those of the inner product."""
+    grid = np.linspace(0.0, side, 9)
+    basis = Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
+    points = side * np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
+    space = fc.FullSpace(basis, inner="euclidean").within_ball(1.0, norm=norm)
+    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    found = modulus._pencils
+    modulus(1e-3 * np.sqrt(found.balance))
+    assert modulus.points
+    for point in modulus.points:
+        exact = least(found, point.kappa)
+        assert exact * (1.0 - 1e-2) <= point.eigenvalue <= exact * (1.0 + 1e-9)
