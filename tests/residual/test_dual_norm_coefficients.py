@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from exact_cases import build
+from plain import any_coefficient, any_source
 from skfem import (
     Basis,
     ElementLineP1,
@@ -61,9 +62,9 @@ class Exponential:
         mesh = basis.mesh
         linear = {2: ElementLineP1, 3: ElementTriP1, 4: ElementQuad1}[mesh.t.shape[0]]
         Q = Basis(mesh, linear())
-        self.problem = fc.EllipticCoefficient(
-            basis, parameters=fc.FullSpace(Q), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-            source=np.full(mesh.nelements, f), dirichlet={"left": self.value(0.0), "right": self.value(1.0)}, **options,
+        self.problem = any_coefficient(
+            basis, Q, source=np.full(mesh.nelements, f),
+            dirichlet={"left": self.value(0.0), "right": self.value(1.0)}, **options,
         )  # fmt: skip
         self.parameter = b * Q.doflocs[0]
 
@@ -116,9 +117,7 @@ def test_an_exponential_on_triangles_is_certified(element, b):
 
 
 def sides(basis, norm="energy", **options):
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), **options
-    )
+    problem = any_source(basis, **options)
     q = np.ones(basis.N)
     result = fc.dual_norm(problem, fc.Candidate(problem.solve(q), q), norm=norm)
     return result.upper.side, result.lower.side
@@ -156,9 +155,7 @@ def test_a_source_that_is_no_polynomial_makes_an_estimate_near_the_truth():
         along = np.pi * np.cos(np.pi * x[0]) * np.sin(np.pi * x[1])
         return np.exp(x[0]) * (2.0 * np.pi**2 * exact(x) - along)
 
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), source=source
-    )
+    problem = any_coefficient(basis, source=source)
     q = basis.doflocs[0]
     state = problem.solve(q)
     sampler = Sampler(basis.mesh, 12)
