@@ -19,8 +19,8 @@ from ..problem.closed_maps import Prediction
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..residual import Residuals
-from ..residual.components import optimality_residual
-from ..residual.norms import state_norm
+from ..residual.energy import state_norm
+from ..residual.residuals import optimality_residual
 from ..stability import Stability
 from ..stability import stability as stability_of
 from ..stability.continuous import MapError, whitening

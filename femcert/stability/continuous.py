@@ -24,9 +24,8 @@ from ..problem.sensors import PointLoads
 from ..problem.states import StateEquation
 from ..problem.strong import CONTRADICTION, Field, Given, StrongForm, is_zero
 from ..residual.boundary import refuse_unresolved
-from ..residual.interval import line_bound
-from ..residual.norms import state_norm
-from ..residual.static import static_bound
+from ..residual.elliptic import bounded
+from ..residual.energy import state_norm
 from ..residual.workspace import Workspace
 
 
@@ -267,11 +266,7 @@ class _Bounds:
     def of(self, source: Given | Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
         """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
         equation: StrongForm = replace(self.equation, source=source)
-        bound: Any
-        if self.basis.mesh.dim() == 1:
-            bound = line_bound(self.workspace, equation, state, "energy", loads=loads)
-        else:
-            bound = static_bound(self.workspace, equation, state, "energy", self.factor)
+        bound = bounded(self.workspace, equation, state, "energy", lambda: self.factor, loads=loads)
         if not bound.exact:
             raise UncertifiedError(f"an energy error is only estimated: {bound.words}")
         self.least, self._latest = bound.rule.least_conductivity, bound

@@ -17,7 +17,7 @@ from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.forward import BATCH, dense
 from ..problem.states import StateEquation
-from ..residual.norms import state_norm
+from ..residual.energy import state_norm
 
 # Rounding of the Gram matrices, relative to their largest eigenvalue.
 ROUNDING = 1e-10

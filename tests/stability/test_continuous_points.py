@@ -11,7 +11,7 @@ import femcert as fc
 from femcert.mesh.elements import constant_basis
 from femcert.problem.insert import cut_at_sensors
 from femcert.problem.strong import Field
-from femcert.residual.interval import line_bound
+from femcert.residual.line import line_bound
 from femcert.residual.workspace import Workspace
 from femcert.stability.continuous import continuous_error
 

@@ -15,7 +15,7 @@ from femcert.errors import InputError
 from femcert.problem.elliptic import MASS
 from femcert.problem.heat import THETA
 from femcert.problem.space import BALL_NORMS, INNER
-from femcert.residual.physics import PDE_NORMS
+from femcert.residual.residuals import PDE_NORMS
 from femcert.residual.weak import NORMS
 from femcert.selection.weights import CHOICES
 from femcert.stability.stability import GUARANTEES
