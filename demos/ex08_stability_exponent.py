@@ -27,7 +27,7 @@ import numpy as np
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 
 # The envelope C eps^p is for these noise levels; the curves are drawn up to the larger one.
 LEVELS, DRAWN = (1e-4, 1e-2), 1e-1

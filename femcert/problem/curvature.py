@@ -91,6 +91,9 @@ def _transport(h: Any, v: Any, w: Any) -> Any:
 class Curvature(ABC):
     """How much the Jacobian of a problem changes on balls around a parameter: what its linearization leaves out."""
 
+    # What a ball larger than `reach` may hold.
+    beyond = "parameters for which the problem is not defined"
+
     @property
     def reach(self) -> float:
         """The radius of the ball on which the problem is known to be defined: no bound is finite beyond it."""
@@ -123,6 +126,8 @@ class ConductivityCurvature(Curvature):
     state: float
     adjoint: float
     second: float = np.inf
+
+    beyond = "conductivities that are not positive"
 
     @property
     def reach(self) -> float:

@@ -216,7 +216,7 @@ def _reason(bounds: Curvature, rho: float, L: float, sigma: float, valid: bool) 
     if valid:
         return f"L rho = {L * rho:.3g} is below sigma_min = {sigma:.3g} on the ball of radius {rho:.3g}"
     if not rho < bounds.reach:
-        return f"the ball of radius {rho:.3g} may hold parameters for which the problem is not defined"
+        return f"the ball of radius {rho:.3g} may hold {bounds.beyond}"
     return (
         f"the Jacobian may change by L rho = {L * rho:.3g} on the ball of radius {rho:.3g}, and sigma_min is only "
         f"{sigma:.3g}: the ball is too big"

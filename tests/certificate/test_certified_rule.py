@@ -10,7 +10,7 @@ from skfem import Basis, BilinearForm, ElementTriP1, MeshTri
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.stability.weights import certified_weights
+from femcert import certified_weights
 
 RULE = fc.OperationalRadius(pde="certified", bc="certified", pde_norm="equilibrated")
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from skfem import Basis, ElementTriP1, ElementTriP2, MeshTri
 
 import femcert as fc
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 
 RULES = {
     "residual": fc.ResidualRadius(),

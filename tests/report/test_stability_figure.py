@@ -25,7 +25,7 @@ from skfem import (
 import femcert as fc
 from femcert.report.modulus_figure import modulus_figure
 from femcert.report.stability_figure import shown_resolution, stability_figure
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 
 MESHES = Path(__file__).parents[2] / "meshes"
 LINE = MeshLine(np.linspace(0.0, 1.0, 41))

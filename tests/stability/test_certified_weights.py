@@ -8,7 +8,7 @@ from skfem import Basis, BilinearForm, ElementLineP2, ElementQuad1, ElementTriP1
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.stability.weights import certified_weights
+from femcert import certified_weights
 
 CASES = {
     "triangles": lambda: Basis(MeshTri().refined(3), ElementTriP1()),

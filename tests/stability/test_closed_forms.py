@@ -10,35 +10,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from zoo import LINES, STRAIGHT, unit_basis
 
 import femcert as fc
 
-MESH = {
-    ElementLineP1: MeshLine, ElementLineP2: MeshLine, ElementTriP1: MeshTri, ElementTriP2: MeshTri,
-    ElementQuad1: MeshQuad, ElementQuad2: MeshQuad,
-}  # fmt: skip
-LINEAR, QUADRATIC = (ElementLineP1, ElementTriP1, ElementQuad1), (ElementLineP2, ElementTriP2, ElementQuad2)
+LINEAR, QUADRATIC = ("line P1", "tri P1", "quad Q1"), ("line P2", "tri P2", "quad Q2")
 ORDERS = [(element, 2.0) for element in LINEAR] + [(element, 4.0) for element in QUADRATIC]
 # Of the fitted order, and the largest error on the finest mesh.
 TOLERANCE, CAP = {2.0: 0.15, 4.0: 0.3}, {2.0: 0.02, 4.0: 5e-4}
 SPACES = [fc.SineSpace, fc.EigenmodeSpace]
-
-
-def grid(n, element):
-    nodes = [np.linspace(0.0, 1.0, n + 1)] * MESH[element].elem.refdom.dim()
-    return Basis(MeshLine(*nodes) if len(nodes) == 1 else MESH[element].init_tensor(*nodes), element())
 
 
 def in_l2(basis):
@@ -62,7 +42,7 @@ def eigenvalues(basis, k):
 
 def meshes(element):
     # On the interval the fourth mode has four half waves, on the square two.
-    return (16, 32, 64) if MESH[element] is MeshLine else (8, 16, 32) if element in LINEAR else (4, 8, 16)
+    return (16, 32, 64) if element in LINES else (8, 16, 32) if element in LINEAR else (4, 8, 16)
 
 
 def rates(sizes, errors):
@@ -71,8 +51,8 @@ def rates(sizes, errors):
 
 
 def test_the_sensors_are_the_norm_of_l2():
-    for element in MESH:
-        basis = grid(4, element)
+    for element in STRAIGHT:
+        basis = unit_basis(element, 4)
         H, M = in_l2(basis).matrix, fc.FullSpace(basis).weight
         # LAPACK's eigenvalues of n x n matrices, to n eps of their size; a root is multiplied out again.
         assert abs(H.T @ H - M).max() <= 8 * basis.Nbfun * np.finfo(float).eps * abs(M).max()
@@ -84,7 +64,7 @@ def test_source_seen_everywhere(element, order, space):
     """``sigma = 1 / (i² + j²) pi²``, from below."""
     errors = []
     for n in meshes(element):
-        basis = grid(n, element)
+        basis = unit_basis(element, n)
         problem = fc.EllipticSource(basis, parameters=space(basis, 4), sensors=in_l2(basis))
         sigma = fc.stability(problem).singular_values
         errors.append(1.0 - sigma * eigenvalues(basis, 4))
@@ -100,7 +80,7 @@ def test_heat_seen_everywhere(element, order, space):
     kappa, T = 0.4, 0.05
     errors = []
     for n in meshes(element):
-        basis = grid(n, element)
+        basis = unit_basis(element, n)
         problem = fc.HeatInitial(
             basis, parameters=space(basis, 4), sensors=in_l2(basis), times=T, diffusivity=kappa, scheme="exact"
         )
@@ -111,13 +91,13 @@ def test_heat_seen_everywhere(element, order, space):
     assert np.abs(rates(meshes(element), errors) - order).max() <= TOLERANCE[order]
 
 
-@pytest.mark.parametrize("element", [ElementLineP1, ElementQuad1])
+@pytest.mark.parametrize("element", ["line P1", "quad Q1"])
 def test_the_first_term_of_the_error(element):
     """On uniform grids ``lambda_h = lambda + h² pi⁴ (i⁴ + j⁴) / 12 + ...``."""
     n = 64
-    basis = grid(n, element)
+    basis = unit_basis(element, n)
     problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 4), sensors=in_l2(basis))
-    fourth = np.arange(1, 5) ** 4 if element is ElementLineP1 else np.array([2, 17, 17, 32])
+    fourth = np.arange(1, 5) ** 4 if element == "line P1" else np.array([2, 17, 17, 32])
     exact = eigenvalues(basis, 4)
     error = 1.0 / fc.stability(problem).singular_values - exact
     np.testing.assert_allclose(error, np.pi**4 * fourth / (12.0 * n**2), rtol=0.02)
@@ -126,14 +106,14 @@ def test_the_first_term_of_the_error(element):
 def test_points_on_the_interval():
     # -u'' = q, m equispaced sensors, k = m sines: F' F is diagonal with entries (m+1)/((j pi)^4), basis sqrt(2) sin.
     n, m = 400, 7
-    basis = grid(n, ElementLineP2)
+    basis = unit_basis("line P2", n)
     sensors = fc.PointSensors(basis, np.arange(1, m + 1) / (m + 1))
     problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, m), sensors=sensors)
     expected = np.sqrt(m + 1) / (np.pi * np.arange(1, m + 1)) ** 2
     np.testing.assert_allclose(fc.stability(problem).singular_values, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("element", "order"), [(e, o) for e, o in ORDERS if MESH[e] is not MeshLine])
+@pytest.mark.parametrize(("element", "order"), [(e, o) for e, o in ORDERS if e not in LINES])
 def test_points_on_the_square(element, order):
     # A grid of m x m points keeps the first m x m sines orthogonal: sigma = (m + 1) / (i² + j²) pi².
     m, errors = 3, []
@@ -141,7 +121,7 @@ def test_points_on_the_square(element, order):
     x = np.arange(1, m + 1) / (m + 1)
     points = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     for n in sizes:
-        basis = grid(n, element)
+        basis = unit_basis(element, n)
         problem = fc.EllipticSource(
             basis, parameters=fc.SineSpace(basis, (2, 2)), sensors=fc.PointSensors(basis, points)
         )

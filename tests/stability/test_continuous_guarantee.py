@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementLineP2, ElementTriP1, MeshLine, MeshTri
+from zoo import CLASSES, ELEMENTS, LINES, PLANE, square, unit_basis
 
 import femcert as fc
 from femcert.stability.continuous import continuous_error
 
-PLANE = {ElementTriP1: MeshTri, ElementTriP2: MeshTri, ElementQuad1: MeshQuad, ElementQuad2: MeshQuad}
-LINES = (ElementLineP1, ElementLineP2)
 SIDE = 4
 
 
@@ -48,19 +36,16 @@ def squares(mesh):
 
 
 def on_square(n, element, space=None):
-    grid = np.linspace(0.0, 1.0, n + 1)
-    mesh = PLANE[element].init_tensor(grid, grid)
-    basis = Basis(mesh, element())
-    sensors = fc.RegionSensors(basis, squares(mesh))
+    basis = unit_basis(element, n)
+    sensors = fc.RegionSensors(basis, squares(basis.mesh))
     return fc.EllipticSource(basis, parameters=space(basis) if space else fc.SineSpace(basis, 5), sensors=sensors)
 
 
 def on_line(n, element, reaction=0.0, mass="consistent"):
     """Five modes, sixteen sensors, and sigma_min in closed form."""
     k, cells = 5, 16
-    mesh = MeshLine(np.linspace(0.0, 1.0, n + 1))
-    basis = Basis(mesh, element())
-    sensors = fc.RegionSensors(basis, between(mesh.p[0, mesh.t].mean(axis=0), equal(cells)))
+    basis = unit_basis(element, n)
+    sensors = fc.RegionSensors(basis, between(basis.mesh.p[0, basis.mesh.t].mean(axis=0), equal(cells)))
     problem = fc.EllipticSource(
         basis, parameters=fc.SineSpace(basis, k), sensors=sensors, reaction=reaction, mass=mass
     )
@@ -103,7 +88,7 @@ def rate(gaps, *sizes):
 
 
 @pytest.mark.parametrize(("element", "order", "cap"), [
-    (ElementTriP1, 2.0, 0.06), (ElementTriP2, 4.0, 1e-3), (ElementQuad1, 2.0, 0.06), (ElementQuad2, 4.0, 1e-3),
+    ("tri P1", 2.0, 0.06), ("tri P2", 4.0, 1e-3), ("quad Q1", 2.0, 0.06), ("quad Q2", 4.0, 1e-3),
 ])  # fmt: skip
 def test_sine_modes_on_the_square(element, order, cap):
     made = {n: on_square(n, element) for n in (4, 8, 16, 32, 64)}
@@ -113,13 +98,13 @@ def test_sine_modes_on_the_square(element, order, cap):
     assert abs(rate(gaps, 16, 32, 64) - order) <= 0.2
 
 
-@pytest.mark.parametrize(("element", "order", "cap"), [(ElementLineP1, 2.0, 0.06), (ElementLineP2, 4.0, 1e-3)])
+@pytest.mark.parametrize(("element", "order", "cap"), [("line P1", 2.0, 0.06), ("line P2", 4.0, 1e-3)])
 @pytest.mark.parametrize("reaction", [0.0, 40.0])
 def test_sine_modes_on_the_interval(element, order, cap, reaction):
     gaps = checked_gaps({n: on_line(n, element, reaction) for n in (16, 32, 64, 128)})
     assert {32, 64, 128} <= gaps.keys()
     assert gaps[64] <= cap
-    if element is ElementLineP2 and reaction == 0.0:
+    if element == "line P2" and reaction == 0.0:
         # The adjoint states are quadratic between the edges of the regions: P2 has them.
         assert max(gaps.values()) <= 1e-8
     else:
@@ -129,13 +114,13 @@ def test_sine_modes_on_the_interval(element, order, cap, reaction):
 def test_states_that_are_no_galerkin_solutions():
     # A lumped load makes other states; the adjoint ones are exact on P2 and tell what is missing.
     for n in (16, 32):
-        problem, exact = on_line(n, ElementLineP2, mass="lumped")
+        problem, exact = on_line(n, "line P2", mass="lumped")
         assert abs(fc.stability(problem).sigma_min / exact - 1.0) > 1e-6
         found = fc.stability(problem, guarantee="continuous")
         assert (1.0 - 1e-8) * exact <= found.sigma_min <= exact
 
 
-@pytest.mark.parametrize(("element", "reaction"), [(ElementLineP1, 0.0), (ElementLineP1, 40.0), (ElementLineP2, 40.0)])
+@pytest.mark.parametrize(("element", "reaction"), [("line P1", 0.0), ("line P1", 40.0), ("line P2", 40.0)])
 def test_every_entry_of_the_forward_matrix(element, reaction):
     """``|F_ij - (F_h)_ij| <= eta*_i eta_j``, and some of them by no more than a factor of ten."""
     edges, waves = equal(16), np.pi * np.arange(1, 6)
@@ -160,9 +145,10 @@ def random_case(seed):
     moved = [np.r_[0.0, rng.uniform(-0.3, 0.3, count - 1), 0.0] for _ in lengths]
     parts = [L * (np.arange(count + 1) + move) / count for L, move in zip(lengths, moved, strict=True)]
     grids = [subdivided(edges, rng.integers(2, 7, count)) for edges in parts]
-    element = LINES[seed % 2] if flat else list(PLANE)[int(rng.integers(4))]
-    mesh = MeshLine(*grids) if flat else PLANE[element].init_tensor(*grids)
-    basis = Basis(mesh, element())
+    element = LINES[seed % 2] if flat else PLANE[int(rng.integers(4))]
+    kind, made, _ = ELEMENTS[element]
+    mesh = MeshLine(*grids) if flat else CLASSES[kind].init_tensor(*grids)
+    basis = Basis(mesh, made())
     cells = [between(axis, edges) for axis, edges in zip(mesh.p[:, mesh.t].mean(axis=1), parts, strict=True)]
     regions = cells[0] if flat else [np.intersect1d(i, j) for i in cells[0] for j in cells[1]]
     a, c = rng.uniform(0.2, 3.0), float(rng.choice([0.0, 10.0, 60.0]))
@@ -198,11 +184,11 @@ def test_no_false_claims():
 
 
 def test_a_coarse_mesh_says_how_fine_it_should_be():
-    coarse = on_square(8, ElementTriP1)
+    coarse = on_square(8, "tri P1")
     with pytest.raises(fc.UncertifiedError, match=r"refine.* elements of size 0\.07") as refusal:
         fc.stability(coarse, guarantee="continuous")
     assert "sigma_min" in str(refusal.value)
-    assert certified(on_square(32, ElementTriP1)) is not None
+    assert certified(on_square(32, "tri P1")) is not None
 
 
 def exact_quadrants(terms=400):
@@ -222,7 +208,7 @@ def test_piecewise_constants_are_exact_on_the_mesh():
         return fc.RegionSpace(basis, [np.flatnonzero((column == i) & (row == j)) for i in (0, 1) for j in (0, 1)])
 
     exact = exact_quadrants()
-    found = [certified(on_square(n, ElementTriP2, quadrants)) for n in (8, 16, 32)]
+    found = [certified(on_square(n, "tri P2", quadrants)) for n in (8, 16, 32)]
     values = np.array([f.sigma_min for f in found])
     assert np.all(values <= exact * (1.0 + 1e-6))
     assert np.all(np.diff(values) > 0.0)
@@ -249,7 +235,7 @@ def test_discs_and_covariances():
 
 
 def test_refused():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = square(3)
     points = fc.PointSensors(basis, [[0.3, 0.4], [0.5, 0.6]])
     space = fc.SineSpace(basis, 1)
     with pytest.raises(fc.UncertifiedError, match="Average- or RegionSensors"):

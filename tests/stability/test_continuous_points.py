@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
+from zoo import ELEMENTS, unit_basis
 
 import femcert as fc
 from femcert.mesh.elements import constant_basis
@@ -23,10 +24,6 @@ def sines(basis, points, k=4, **options):
     return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, **options)
 
 
-def uniform(n, element):
-    return Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), element())
-
-
 def exact_forward(points, k=4, conductivity=1.0, reaction=0.0):
     j = np.arange(1, k + 1)
     return np.sqrt(2.0) * np.sin(np.pi * np.outer(points, j)) / (conductivity * (j * np.pi) ** 2 + reaction)
@@ -37,12 +34,12 @@ def least(F):
 
 
 @pytest.mark.parametrize("points", [AT_NODES, BETWEEN])
-@pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
+@pytest.mark.parametrize("element", ["line P1", "line P2"])
 def test_without_reaction_the_adjoint_states_are_known(element, points):
     # Green's functions of -u'' are linear between their kinks: what is left is rounding, on any mesh.
     exact = least(exact_forward(points))
     for n in (5, 8, 21):
-        found = fc.stability(sines(uniform(n, element), points), guarantee="continuous")
+        found = fc.stability(sines(unit_basis(element, n), points), guarantee="continuous")
         assert found.scope == "continuous"
         assert (1.0 - 1e-8) * exact <= found.sigma_min <= exact
         assert found.constant.side == "upper"
@@ -50,12 +47,12 @@ def test_without_reaction_the_adjoint_states_are_known(element, points):
 
 
 @pytest.mark.parametrize("points", [AT_NODES, BETWEEN])
-@pytest.mark.parametrize(("element", "order", "cap"), [(ElementLineP1, 2.0, 6e-3), (ElementLineP2, 4.0, 2e-6)])
+@pytest.mark.parametrize(("element", "order", "cap"), [("line P1", 2.0, 6e-3), ("line P2", 4.0, 2e-6)])
 def test_with_reaction_the_gap_closes_at_its_rate(element, order, cap, points):
     exact = least(exact_forward(points, reaction=30.0))
     gaps = []
     for n in (8, 16, 32, 64):
-        found = fc.stability(sines(uniform(n, element), points, reaction=30.0), guarantee="continuous")
+        found = fc.stability(sines(unit_basis(element, n), points, reaction=30.0), guarantee="continuous")
         assert found.sigma_min <= exact
         gaps.append(1.0 - found.sigma_min / exact)
     assert gaps[-1] <= cap
@@ -94,10 +91,10 @@ def test_no_false_claims():
     assert np.median(ratios) >= 0.9
 
 
-@pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
+@pytest.mark.parametrize("element", ["line P1", "line P2"])
 def test_functions_of_the_mesh_stay_the_same(element):
     # The sources 1 and x, with states x (1 - x) / 2 and (x - x³) / 6, on a mesh that the sensors cut.
-    basis = uniform(7, element)
+    basis = unit_basis(element, 7)
     space = fc.FunctionSpace(basis, [fc.Polynomial(lambda x: 1.0 + 0.0 * x[0], 0), fc.Polynomial(lambda x: x[0], 1)])
     problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, BETWEEN))
     x = BETWEEN
@@ -116,12 +113,12 @@ def green(x, y, root):
     return np.sinh(root * low) * np.sinh(root * (1.0 - high)) / (root * np.sinh(root))
 
 
-@pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
+@pytest.mark.parametrize("element", ["line P1", "line P2"])
 @pytest.mark.parametrize("root", [0.0, 6.0])
 @pytest.mark.parametrize("x", [0.5, 0.3])
 def test_energy_error_of_a_greens_function(element, root, x):
     # ‖z - z_h‖² = a(z, z) - a(z_h, z_h) = z(x) - z_h(x) for Galerkin states, with a vertex at x.
-    problem = cut_at_sensors(sines(uniform(6, element), [x], 1, reaction=root**2))
+    problem = cut_at_sensors(sines(unit_basis(element, 6), [x], 1, reaction=root**2))
     basis = problem.basis
     vertex = int(np.argmin(np.abs(basis.mesh.p[0] - x)))
     assert basis.mesh.p[0, vertex] == pytest.approx(x, abs=1e-15)
@@ -155,7 +152,7 @@ def interfaces(nodes, element, points, **boundary):
     mesh = mesh.with_subdomains({name: np.flatnonzero((middle > 0.5) == right) for name, right in
                                  (("glass", False), ("steel", True))})  # fmt: skip
     mesh = mesh.with_boundaries({"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0})
-    basis = Basis(mesh, element())
+    basis = Basis(mesh, ELEMENTS[element][1]())
     part = np.floor(4.0 * middle).astype(int)
     space = fc.RegionSpace(basis, [np.flatnonzero(part == i) for i in range(4)])
     return fc.EllipticSource(
@@ -174,8 +171,8 @@ def test_interfaces_and_natural_ends(boundary):
     # P2 has the states where every interface is a node, so that the forward matrix of such a mesh is exact.
     points = np.array([0.0, 0.11, 0.33, 0.61, 0.87, 1.0])
     fine = np.union1d(np.linspace(0.0, 1.0, 9), points)
-    exact = fc.stability(interfaces(fine, ElementLineP2, points, **boundary)).singular_values
-    coarse = interfaces(np.linspace(0.0, 1.0, 5), ElementLineP1, points, **boundary)
+    exact = fc.stability(interfaces(fine, "line P2", points, **boundary)).singular_values
+    coarse = interfaces(np.linspace(0.0, 1.0, 5), "line P1", points, **boundary)
     found = fc.stability(coarse, guarantee="continuous").singular_values
     assert np.all(found <= exact * (1.0 + 1e-11))
     np.testing.assert_allclose(found, exact, rtol=1e-8)
@@ -205,20 +202,20 @@ def test_elements_in_any_order():
 def test_points_next_to_a_node(away):
     points = AT_NODES + away
     exact = least(exact_forward(points, reaction=5.0))
-    found = fc.stability(sines(uniform(16, ElementLineP2), points, reaction=5.0), guarantee="continuous")
+    found = fc.stability(sines(unit_basis("line P2", 16), points, reaction=5.0), guarantee="continuous")
     assert exact * (1.0 - 1e-3) <= found.sigma_min <= exact
 
 
 def test_points_that_are_taken_for_a_node():
     # Without reaction the adjoint state of a point d away from a node has the energy error d^1/2 in the space.
-    gap = continuous_error(sines(uniform(16, ElementLineP1), AT_NODES + 1e-12), None)
+    gap = continuous_error(sines(unit_basis("line P1", 16), AT_NODES + 1e-12), None)
     np.testing.assert_allclose(gap.rows, 1e-6, rtol=1e-3)
 
 
 def test_points_next_to_each_other():
     points = np.sort(np.concatenate([BETWEEN, BETWEEN + 1e-11]))
     exact = least(exact_forward(points, reaction=5.0))
-    found = fc.stability(sines(uniform(16, ElementLineP2), points, reaction=5.0), guarantee="continuous")
+    found = fc.stability(sines(unit_basis("line P2", 16), points, reaction=5.0), guarantee="continuous")
     assert exact * (1.0 - 1e-3) <= found.sigma_min <= exact
 
 

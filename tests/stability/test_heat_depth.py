@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from skfem import Basis, ElementLineP2, MeshLine
 
 import femcert as fc
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 
 TIMES = (1e-4, 1e-3, 1e-2, 5e-2)
 LOW, HIGH = 1e-7, 1e-3

@@ -7,7 +7,7 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 
 
 def dense_line(cells, norm="h1", radius=1.0):

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus
 from femcert.stability.pencil import MOST_DENSE
 
 CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])

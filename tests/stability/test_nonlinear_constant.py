@@ -165,7 +165,7 @@ def test_estimates_say_why():
     truth = truth_of(problem)
     data = whitened(problem, truth, 1e-5, None)
     assert "no data are given" in fc.stability(problem, at=truth).reason
-    assert "not for a NonlinearProblem" in fc.stability(own_forms(), at=truth, data=data).reason
+    assert "NonlinearProblem does not offer" in fc.stability(own_forms(), at=truth, data=data).reason
     huge = fc.Data(np.full(data.values.size, 1e308), 0.0)
     assert "too large" in fc.stability(problem, at=truth, data=huge).reason
     basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)

@@ -21,8 +21,7 @@ from skfem import (
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
 from femcert.linalg.factor import Factorization
-from femcert.stability import pencil
-from femcert.stability.modulus import Modulus
+from femcert.stability import Modulus, pencil
 from femcert.stability.pencil import MOST_DENSE, Pencils
 
 MESHES = {
