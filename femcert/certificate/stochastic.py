@@ -17,7 +17,7 @@ from ..problem.candidate import Candidate
 from ..problem.candidate_functions import check_frozen
 from ..problem.data import Data
 from ..residual import Residuals
-from ..residual.strong import strong_field
+from ..residual.residuals import strong_field
 from .certificate import Certificate
 from .confidence import BOUNDS, ROUNDING, check_zeta
 from .derivatives import check_derivatives

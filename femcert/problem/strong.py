@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from skfem import Basis
 
 from ..checks import Array
@@ -124,6 +125,12 @@ class Given:
         norming = norming_constant(self._enough(mesh), self.degree)
         return np.asarray(self.error + norming * (self.error + self.fit(mesh).away))
 
+    def on_pieces(self, mesh: Any, parents: NDArray[np.int64]) -> Coefficient:
+        """The same on the pieces of the elements of a mesh, `parents[i]` the element that piece i is of."""
+        if self.varies:
+            return self.value
+        return np.asarray(np.broadcast_to(self.at(Sampler(mesh, 0))[:, 0], mesh.nelements)[parents])
+
     def _enough(self, mesh: Any) -> Sampler:
         """Points that determine a polynomial of its degree."""
         assert self.degree is not None
@@ -169,6 +176,10 @@ class Interpolant:
     def doubt_on(self, mesh: Any) -> str:
         """None."""
         return ""
+
+    def on_pieces(self, mesh: Any, parents: NDArray[np.int64]) -> Coefficient | None:
+        """None: it is known by its dofs on one mesh."""
+        return None
 
     def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements; of an exponential, the exponent."""

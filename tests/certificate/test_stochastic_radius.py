@@ -22,7 +22,7 @@ import femcert as fc
 from femcert.certificate.confidence import hoeffding
 from femcert.certificate.sampling import element_envelopes
 from femcert.mesh.sample import uniform_points
-from femcert.residual.strong import strong_field
+from femcert.residual.residuals import strong_field
 
 ELEMENTS = {
     "line P1": (MeshLine, ElementLineP1),

@@ -20,7 +20,7 @@ from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
-from femcert.residual.strong import strong_field, strong_rms
+from femcert.residual.residuals import strong_field, strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
 
