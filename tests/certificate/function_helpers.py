@@ -5,7 +5,7 @@ from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
-from femcert.residual.strong import strong_field
+from femcert.residual.residuals import strong_field
 
 PI = np.pi
 
@@ -46,9 +46,9 @@ def load(x):
     return 2.0 * PI**2 * np.prod(np.sin(PI * x), axis=0)
 
 
-def residual_values(problem, state, parameter):
+def residual_values(problem, candidate):
     """Dof values of the discrete strong residual, a column for each time."""
-    field = strong_field(problem, state, parameter)
+    field = strong_field(problem, candidate.state, candidate.parameter)
     values = np.zeros((problem.basis.N, *field.shape[1:]))
     values[problem.free] = field
     return values
@@ -56,7 +56,7 @@ def residual_values(problem, state, parameter):
 
 def population(problem, candidate):
     """Its root mean square over the domain and the times."""
-    values = residual_values(problem, candidate.state, candidate.parameter).reshape(problem.basis.N, -1)
+    values = residual_values(problem, candidate).reshape(problem.basis.N, -1)
     M = mass_matrix(problem.basis)
     return np.sqrt(np.einsum("ij,ij->", values, M @ values) / M.sum() / values.shape[1])
 
