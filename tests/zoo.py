@@ -338,3 +338,8 @@ def hallucinated(problem: Any, share: float = 0.1, **options) -> fc.Candidate:
 
 
 CANDIDATES = {"solved": solved, "misfitting": misfitting, "hallucinated": hallucinated}
+
+
+def judge_of(rule, problem):
+    """The judge of a weighted rule, for the parts that do not look at the data."""
+    return rule.judge(problem, fc.Data(np.zeros(problem.observation_count), 1.0))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, chi2, norm
 from skfem import Basis, ElementLineP1, ElementQuad1, MeshLine, MeshQuad
+from zoo import judge_of
 
 import femcert as fc
 

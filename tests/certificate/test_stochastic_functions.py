@@ -15,6 +15,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
@@ -243,7 +244,7 @@ def test_a_parameter_moved_into_the_class_moves_the_residual():
     problem = square(3)
     u = Sine()
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: load(x) + 5.0, envelope=6.0)
-    inside, distance = fc.StochasticRadius().split(problem, candidate)
+    inside, distance = judge_of(fc.StochasticRadius(), problem).moved(candidate)
     assert distance > 0.5
     x, cells = uniform_points(problem.basis.mesh, 200, np.random.default_rng(0))
     exact = pointwise_residual(problem, inside)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from function_helpers import Sine, certified, load, square
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.sampling import uniform_points

@@ -16,6 +16,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.stochastic import envelope, hoeffding, uniform_points
@@ -226,9 +227,8 @@ def test_it_covers_all_times_of_a_heat_problem():
     field[problem.free] = strong_field(problem, u, q)
     M = mass.assemble(basis)
     population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
-    values = [
-        judge_of(fc.StochasticRadius(points=20, zeta=0.2, seed=s), problem).physics(candidate, None).value for s in range(100)
-    ]
+    rules = [fc.StochasticRadius(points=20, zeta=0.2, seed=s) for s in range(100)]
+    values = [judge_of(rule, problem).physics(candidate, None).value for rule in rules]
     assert np.mean(np.array(values) >= population) >= 0.8
     close = judge_of(fc.StochasticRadius(points=300_000, seed=0), problem).physics(candidate, None).value
     assert population <= close <= 1.1 * population

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from selector_helpers import BASELINE, RULE, SHARED, OwnError, check_fallback, good, line, select
+from selector_helpers import BASELINE, RULE, SHARED, OwnError, good, line, select
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
