@@ -196,7 +196,7 @@ def test_dense_and_sparse_agree_on_graded_lines(smallest, n):
     K, M = graded_pencil(smallest, n)
     values, vectors = dense_eigenpairs(K, M)
     found, sparse = eigen.shift_invert(K, M, 5)
-    # Rounding of the terms of x'Kx with |x|^2 <= 2, and of mu = 1 / (lam + shift) <= 1 / shift, which is a sum of n terms.
+    # Rounding of the terms of x'Kx with |x|^2 <= 2, and, in a sum of n terms, of mu = 1 / (lam + shift) <= 1 / shift.
     shift = eigen.small_shift(K, M)
     rounding = np.finfo(float).eps * (4.0 * abs(K).sum() + n * (found + shift) ** 2 / shift)
     assert np.all(np.abs(values[:5] - found) <= rounding)
