@@ -12,7 +12,7 @@ import pytest
 
 from femcert.cli import main
 from femcert.cli.entry import build_parser
-from femcert.paper.validation import printed as paper
+from femcert.paper import printed as paper
 
 PART = ["--only", "poisson,stochastic"]
 
@@ -20,10 +20,10 @@ PART = ["--only", "poisson,stochastic"]
 @pytest.fixture
 def quick(monkeypatch):
     """Fewer draws for the count of agreements."""
-    from femcert.paper import validation
+    from femcert.paper import validate
 
-    full = validation.validate
-    monkeypatch.setattr(validation, "validate", lambda **options: full(**options, robustness_seeds=2))
+    full = validate.validate
+    monkeypatch.setattr(validate, "validate", lambda **options: full(**options, robustness_seeds=2))
 
 
 def run(*arguments):

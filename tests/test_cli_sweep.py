@@ -15,9 +15,10 @@ import pytest
 
 from femcert.cli import main
 from femcert.cli import sweep as command
-from femcert.paper.sweep import Grid, Sweep, sweep
-from femcert.paper.sweep import checks as sweep_checks
-from femcert.paper.sweep import page as report
+from femcert.paper import Grid, Sweep, checks
+from femcert.paper import page as report
+from femcert.paper.printed import Check
+from femcert.paper.sweep import sweep
 from femcert.report import style
 
 TABLES = ["summary.csv", "regimes.csv", "mismatch.csv", "rules.csv", "trials.npz"]
@@ -27,7 +28,7 @@ TABLES = ["summary.csv", "regimes.csv", "mismatch.csv", "rules.csv", "trials.npz
 def quick(request, monkeypatch):
     """No figures: they take most of the time, and are drawn in a test of their own."""
     if "figures" not in request.fixturenames:
-        monkeypatch.setattr(report, "FIGURES", ())
+        monkeypatch.setattr(report, "SWEEP_FIGURES", ())
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def alive(group):
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("sweep") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "FIGURES", ())
+        patch.setattr(report, "SWEEP_FIGURES", ())
         assert main(["sweep", "--quiet", "--out", str(out)]) == 0
     return contents(out)
 
@@ -209,8 +210,8 @@ def test_the_bar_shows_the_time_left(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
 def test_the_sweep_is_checked(tmp_path, monkeypatch, capsys, passed, code):
-    band = sweep_checks.Band("selected", "1", "2", "equal", True, "much")
-    monkeypatch.setattr(sweep_checks, "bands", lambda result: [replace(band, passed=passed)])
+    check = Check("", "selected", "1", "2", "equal", True, "much")
+    monkeypatch.setattr(checks, "sweep_checks", lambda result: [replace(check, passed=passed)])
     assert main(once(tmp_path, "--quiet")) == code
     assert capsys.readouterr().err == ("" if passed else "check failed: selected: 1, paper 2 (equal)\n")
     assert (tmp_path / "report.html").exists()

@@ -15,7 +15,7 @@ from .shared import FAILED_CHECK, SUCCESS, directory, progress, seed, whole
 from .streams import complain, say
 
 if TYPE_CHECKING:
-    from ..paper.sweep import Sweep
+    from ..paper import Sweep
 
 # Seconds to wait for a scheduler to answer.
 PATIENCE = 10.0
@@ -44,12 +44,12 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..paper.sweep import Grid
-    from ..paper.sweep.checks import bands
-    from ..paper.sweep.page import REPORT, owned_files, write_sweep
+    from ..paper import Grid
+    from ..paper.checks import sweep_checks
+    from ..paper.page import REPORT, sweep_files, write_sweep
     from ..report.files import check_free, draft_directory, publish
 
-    grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *owned_files()]
+    grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *sweep_files()]
     if options.resume and not chunks.exists() and _finished(options.out, grid, options.seed):
         if not options.quiet:
             say(f"already finished; report: {options.out / REPORT}")
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
         publish(draft, options.out, owned=owned, last=REPORT)
         # Not before the results are in their place.
         shutil.rmtree(chunks, ignore_errors=True)
-    failures = [check for check in bands(result) if not check.passed]
+    failures = [check for check in sweep_checks(result) if not check.passed]
     for check in failures:
         complain(f"check failed: {check}")
     if not options.quiet:
@@ -91,8 +91,8 @@ def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, ba
 
 def _finished(out: Path, grid: Any, seed: int) -> bool:
     """Whether the results of this sweep are all there; those of another one are refused."""
-    from ..paper.sweep import RULES, Sweep
-    from ..paper.sweep.page import REPORT
+    from ..paper import RULES, Sweep
+    from ..paper.page import REPORT
 
     if not (out / TRIALS).exists() or not (out / REPORT).exists():
         return False

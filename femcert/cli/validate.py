@@ -13,7 +13,7 @@ from .streams import complain, say
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    from ..paper.validation import EXPERIMENTS
+    from ..paper.validate import EXPERIMENTS
 
     command = commands.add_parser(
         "validate",
@@ -30,16 +30,15 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ..paper.validation import EXPERIMENTS, validate
-    from ..paper.validation.page import owned_files, write_validation
-    from ..paper.validation.run import checked_names
+    from ..paper.page import validation_files, write_validation
+    from ..paper.validate import EXPERIMENTS, checked_names, validate
     from ..report.files import check_free, draft_directory
 
     named = EXPERIMENTS if options.only is None else [name.strip() for name in options.only.split(",")]
     names = checked_names([name for name in named if name])
     with progress(len(names) + 1, options.quiet) as bar, draft_directory(options.out) as draft:
         # First: a place that cannot be written to should not cost a run.
-        check_free(options.out, owned_files())
+        check_free(options.out, validation_files())
 
         def finished(name: str) -> None:
             bar.set_description_str(name)

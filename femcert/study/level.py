@@ -12,7 +12,7 @@ from ..bound import Bound
 from ..certificate import Certificate, Rule, certify
 from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data

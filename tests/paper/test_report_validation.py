@@ -25,19 +25,15 @@ from skfem import (
 )
 
 from femcert import InputError
-from femcert.paper.validation import diagnostics, validate
-from femcert.paper.validation.page import COLUMNS, FIGURES, page, write_validation
+from femcert.paper import validation_figures
+from femcert.paper.page import VALIDATION_FIGURES, validation_files, validation_page, write_validation
+from femcert.paper.validate import validate
 from femcert.report import plot_selection
 from femcert.report.fields import draw_line, triangulated
 from femcert.report.files import check_free, draft_directory, publish
 from femcert.report.html import digits, render
 from femcert.report.selection_figure import radius_parts
 from femcert.report.style import axes_of, displayed, short
-
-
-@pytest.fixture(scope="session")
-def result():
-    return validate(robustness_seeds=3)
 
 
 @pytest.fixture(scope="session")
@@ -82,12 +78,11 @@ def test_tables_hold_the_results(written, result):
 
 def test_nothing_but_the_results_is_left(written):
     files = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
-    expected = {f"tables/{name}.csv" for name in COLUMNS} | {f"figures/{name}.png" for name, _, _ in FIGURES}
-    assert files == expected | {"report.html"}
+    assert files == set(validation_files())
     assert not list(written.glob(".draft*"))
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
+@pytest.mark.parametrize("name", [name for name, _, _ in VALIDATION_FIGURES])
 def test_figures_show_something(written, name):
     image = imread(written / "figures" / f"{name}.png")[:, :, :3]
     coarse = image[::5, ::5]
@@ -100,7 +95,7 @@ def test_figures_show_something(written, name):
 
 def test_page_is_self_contained(written):
     content, _ = parsed((written / "report.html").read_text(encoding="utf-8"))
-    assert content.images == len(FIGURES)
+    assert content.images == len(VALIDATION_FIGURES)
     assert content.addresses
     assert all(address.startswith(("data:image/png;base64,", "#")) for address in content.addresses)
     source = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", (written / "report.html").read_text(encoding="utf-8"))
@@ -120,7 +115,7 @@ def test_page_says_what_came_out(written, result):
 def test_page_says_what_failed(result):
     wrong = replace(result.checks[0], passed=False, computed="<b>reject</b>")
     failed = replace(result, checks=(wrong, *result.checks[1:]))
-    _, text = parsed(page(failed, []))
+    _, text = parsed(validation_page(failed, []))
     assert f"Failed: 1 of {len(result.checks)} checks" in text
     # Escaped, so it is text and not a tag.
     assert "<b>reject</b>" in text
@@ -277,33 +272,33 @@ def test_drawing_refuses_the_wrong_dimension():
 
 
 def test_parts_of_a_radius_add_up(result):
-    for outcome in result.outcomes:
-        for verdict in outcome.verdicts:
-            for certificate in (verdict.selection.baseline, verdict.selection.learned):
-                parts = radius_parts(certificate, verdict.selection.rule)
+    for outcome in result.scenarios:
+        for found in outcome.candidates:
+            for certificate in (found.selection.baseline, found.selection.learned):
+                parts = radius_parts(certificate, found.selection.rule)
                 assert min(parts.values()) >= -1e-12 * certificate.radius.value
                 assert sum(parts.values()) == pytest.approx(certificate.radius.value, rel=1e-12)
                 assert parts["other"] <= 1e-6 * certificate.radius.value
-    unfinished = result.outcomes[0].verdicts[2].selection
+    unfinished = result.scenarios[0].candidates[2].selection
     parts = radius_parts(unfinished.learned, unfinished.rule)
     assert parts["pde"] > 0.9 * unfinished.learned.radius.value
 
 
 @pytest.mark.parametrize("name", ["poisson", "tomography"])
 def test_plot_selection(result, name, tmp_path):
-    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
-    verdict = outcome.verdicts[-1]
+    outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
+    found = outcome.candidates[-1]
     path = plot_selection(
-        verdict.selection,
+        found.selection,
         outcome.scenario.problem,
         tmp_path / "new" / "selection.png",
         truth=outcome.scenario.true_field,
         baseline=outcome.baseline,
-        learned=verdict.candidate,
+        learned=found.candidate,
     )
     assert imread(path).shape[1] > 1000
     assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
-    bare = plot_selection(verdict.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
+    bare = plot_selection(found.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
     assert bare.exists()
 
 
@@ -314,8 +309,8 @@ LONG = ["a" * 400, "word " * 80, "$x_{", "line\none", "\u65e5\u672c\u8a9e" * 30,
 @pytest.mark.parametrize("candidate", LONG, ids=range(len(LONG)))
 @pytest.mark.parametrize("name", ["poisson", "tomography"])
 def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, tmp_path, monkeypatch):
-    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
-    selection = outcome.verdicts[-1].selection
+    outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
+    selection = outcome.candidates[-1].selection
     radius = replace(selection.learned.radius, value=factor * selection.learned.radius.value, side="estimate")
     selection = replace(selection, learned=replace(selection.learned, name=candidate, radius=radius))
     drawn, draw = [], Text.draw
@@ -356,7 +351,7 @@ def test_short_numbers(value, text):
 
 
 def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
-    figure = diagnostics.decisions(result)
+    figure = validation_figures.decisions(result)
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert legend == ["accepted here", "rejected here", "paper"]
 
@@ -364,16 +359,16 @@ def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
 def test_pictures_say_their_size_so_that_narrow_pages_can_scroll_them(written):
     source = (written / "report.html").read_text(encoding="utf-8")
     sizes = re.findall(r'width="(\d+)" height="(\d+)" style="--pixels: (\d+)"', source)
-    assert len(sizes) == len(FIGURES)
-    for (name, _, _), (width, height, pixels) in zip(FIGURES, sizes, strict=True):
+    assert len(sizes) == len(VALIDATION_FIGURES)
+    for (name, _, _), (width, height, pixels) in zip(VALIDATION_FIGURES, sizes, strict=True):
         shape = imread(written / "figures" / f"{name}.png").shape
         assert (int(height), int(width)) == shape[:2]
         assert pixels == width
 
 
 def test_plot_selection_without_certificates(result, tmp_path):
-    outcome = result.outcomes[0]
-    selection = replace(outcome.verdicts[0].selection, baseline=None, learned=None)
+    outcome = result.scenarios[0]
+    selection = replace(outcome.candidates[0].selection, baseline=None, learned=None)
     assert plot_selection(selection, outcome.scenario.problem, tmp_path / "none.png").exists()
 
 

@@ -8,18 +8,12 @@ from typing import Any
 
 from skfem import (
     Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
     Mesh,
 )
-from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
 
 from ...errors import InputError
 from ...mesh import load_mesh
+from ...mesh.elements import lagrange
 from ...problem import EllipticCoefficient, EllipticSource, HeatInitial, Problem, Tomography
 from ...problem.sensors import Sensors
 from ...problem.space import ParameterSpace
@@ -29,11 +23,6 @@ from ..keys import at_key
 from .structure import check_choice
 from .values import boundary_values, coefficient_value
 
-_ELEMENTS = {
-    MeshLine1: (ElementLineP1, ElementLineP2),
-    MeshTri1: (ElementTriP1, ElementTriP2),
-    MeshQuad1: (ElementQuad1, ElementQuad2),
-}
 _CLASSES: dict[str, Any] = {
     "elliptic-source": EllipticSource,
     "elliptic-coefficient": EllipticCoefficient,
@@ -53,7 +42,7 @@ def read_mesh(file: str, folder: Path, key: str = "mesh.file") -> Mesh:
 def state_basis(mesh: Mesh, degree: Any) -> Basis:
     """Lagrange elements of degree 1 or 2 on a mesh."""
     check_choice(degree, (1, 2), "problem.degree")
-    return Basis(mesh, _ELEMENTS[type(mesh)][degree - 1]())
+    return Basis(mesh, lagrange(mesh, degree))
 
 
 def coefficients(section: Mapping[str, Any], mesh: Mesh) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from skfem import Mesh
 
 from ...checks import number
 from ...errors import InputError
-from ...mesh.read import boundary_facets, region_elements
+from ...mesh.geometry import boundary_facets, region_elements
 from ...problem.boundary import Value
 from ...problem.coefficients import Coefficient
 from ..expression import Expression, number_or_expression
