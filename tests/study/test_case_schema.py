@@ -15,10 +15,10 @@ from femcert.errors import InputError
 from femcert.problem.elliptic import MASS
 from femcert.problem.heat import THETA
 from femcert.problem.space import BALL_NORMS, INNER
-from femcert.residual.physics import PDE_NORMS
+from femcert.residual.residuals import PDE_NORMS
 from femcert.residual.weak import NORMS
 from femcert.selection.weights import CHOICES
-from femcert.stability.constant import GUARANTEES
+from femcert.stability.stability import GUARANTEES
 from femcert.study.case.decision import RULES
 from femcert.study.case.example import CASE
 from femcert.study.case.structure import SCHEMA, check_structure, definitions
