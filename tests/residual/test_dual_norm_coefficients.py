@@ -50,8 +50,12 @@ def test_a_linear_conductivity_as_the_unknown(element, boundary):
         assert (result.upper.side, result.lower.side) == ("upper", "lower"), result.upper
         assert result.lower.value <= truth * (1.0 + 1e-9)
         assert truth <= result.upper.value * (1.0 + 1e-12)
-        assert result.upper.value == pytest.approx(same.upper.value, rel=1e-4)
-        assert result.lower.value == pytest.approx(same.lower.value, rel=1e-4)
+        # Both include a quadrature remainder of up to 1e-6.
+        assert result.lower.value == pytest.approx(same.lower.value, rel=2e-6)
+        # Likewise; but on stretched meshes rounding decides what many steps of conjugate gradients find.
+        few = fc.dual_norm(problem, fc.Candidate(state, case.a(Q.doflocs)), steps=3)
+        same = fc.dual_norm(case.problem, case.candidate(state), steps=3)
+        assert few.upper.value == pytest.approx(same.upper.value, rel=2e-6)
 
 
 class Exponential:
