@@ -28,6 +28,6 @@ def dense_rounding(rows: int, columns: int) -> float:
 
 
 def norm_kept(root: Array) -> tuple[float, float]:
-    """What rounding leaves of the norm ``‖R c‖``, just below 1, and the condition number of R with columns of norm 1."""
+    """What rounding leaves of a norm ``‖R c‖``, just below 1; the condition number of R with columns of norm 1."""
     dependence = float(np.linalg.cond(root / np.linalg.norm(root, axis=0)))
     return 1.0 - 4.0 * len(root) * EPS * dependence**2, dependence
