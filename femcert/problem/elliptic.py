@@ -24,7 +24,7 @@ from .nonlinear import NonlinearProblem, Tangent
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import Energy
-from .strong import ZERO, Field, Given, StrongForm
+from .strong import ZERO, Exponential, Given, Interpolant, StrongForm
 
 MASS = ("consistent", "lumped")
 
@@ -94,7 +94,7 @@ class EllipticSource(LinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the source `parameter`."""
-        source = Field(self.parameters.basis, self.check_parameter(parameter))
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter))
         return StrongForm(*self._given, source, self.boundary, "source")
 
 
@@ -175,8 +175,8 @@ class EllipticCoefficient(NonlinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the conductivity ``a(parameter)``."""
-        exponential = self.transform == "exp"
-        a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
+        kind = Exponential if self.transform == "exp" else Interpolant
+        a = kind(self.parameters.basis, self.check_parameter(parameter), "positive")
         return StrongForm(a, ZERO, self._source, self.boundary, "conductivity")
 
     def curvature_at(self, point: Tangent, data: Data | None) -> ConductivityCurvature:

@@ -25,7 +25,7 @@ from .linear import LinearProblem
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, TimeStepping
-from .strong import ZERO, Field, Given, StrongForm
+from .strong import ZERO, Given, Interpolant, StrongForm
 
 # Implicitness of each time-stepping scheme.
 THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
@@ -107,7 +107,7 @@ class HeatInitial(LinearProblem):
         )
 
     def _at_one_time(self, rate: Any) -> StrongForm:
-        return StrongForm(self._diffusivity, ZERO, Field(self.basis, -rate), self.boundary, "initial")
+        return StrongForm(self._diffusivity, ZERO, Interpolant(self.basis, -rate), self.boundary, "initial")
 
     def energy(self, parameter: Any = None, state: Any = None) -> Energy:
         """``(kappa grad u, grad u)`` and Robin terms."""

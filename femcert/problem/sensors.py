@@ -149,6 +149,15 @@ class Sensors(Shown):
         """The same sensors for states on another basis of the same domain; None where that is not known."""
         return None
 
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """Points ``(dimension, n)`` and weights ``(count, n)`` with ``H_i u = sum_j w_ij u(x_j)`` for a function u.
+
+        For a finite-element function on `basis`; of another function it is its interpolant that is read, except where
+        the sensors are point values.
+        """
+        used = np.flatnonzero(abs(self.matrix).sum(axis=0))
+        return basis.doflocs[:, used], self.matrix[:, used].toarray()
+
     def __call__(self, state: Any) -> Array:
         """Values of the sensors on a dof vector, or on columns."""
         u = real_array(state, "state")
@@ -191,6 +200,10 @@ class PointSensors(Sensors):
     def on(self, basis: Basis) -> PointSensors:
         """At the same points."""
         return PointSensors(basis, self.points)
+
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """The points themselves, for any function."""
+        return self.points.T, np.eye(self.count)
 
 
 class AverageSensors(Sensors):

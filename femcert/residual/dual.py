@@ -15,10 +15,10 @@ from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.elements import degree
 from ..mesh.geometry import diameters
-from ..mesh.sample import Sampler, dot, nodal_fit
+from ..mesh.sample import Sampler, callable_of, dot, nodal_fit
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.candidate_functions import callable_of, check_frozen
+from ..problem.candidate_functions import check_frozen
 from ..problem.strong import StrongForm, is_zero
 from ..shown import Shown
 from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound

@@ -135,7 +135,8 @@ def test_weighted_squares_have_the_right_mean_and_envelope(name):
         # Exactly: sum_K p_K (w_K / p_K) (mean square on K) is the mean square.
         assert np.allclose(plan.probability * plan.weight, w, rtol=1e-9)
         assert np.all(plan.weight * bounds**2 <= plan.envelope * (1.0 + 1e-12))
-        points, cells, columns = plan.draw(mesh, 30_000, np.random.default_rng(0))
+        found, columns = plan.draw(mesh, 30_000, np.random.default_rng(0))
+        points, cells = found.x, found.cells
         assert not columns.any()
         local = problem.basis.mapping.invF(points[:, :, None], tind=cells)
         assert local.min() > -1e-9

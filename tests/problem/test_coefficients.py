@@ -10,6 +10,7 @@ from zoo import unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.errors import InputError
+from femcert.mesh.sample import Points
 from femcert.problem.coefficients import at_points, at_quadrature, check_sign
 
 
@@ -43,7 +44,7 @@ def test_a_table_of_functions():
     expected = np.where(x[0] < 0.5, x[0] * x[1], 3.0)
     np.testing.assert_array_equal(at_quadrature(table, basis, "a"), expected)
     cells, points = np.array([3, 17, 30]), x[:, [3, 17, 30], 1]
-    np.testing.assert_array_equal(at_points(table, basis.mesh, points, cells, "a"), expected[[3, 17, 30], 1])
+    np.testing.assert_array_equal(at_points(table, Points(basis.mesh, points, cells), "a"), expected[[3, 17, 30], 1])
 
 
 def test_a_table_of_functions_is_the_same_equation_for_the_bounds():

@@ -1,4 +1,4 @@
-"""Matrices from any code, and several experiments: every rule that asks for no state, as for the problem they are of."""
+"""Matrices from any code, and several experiments, under every rule that asks for no state."""
 
 import numpy as np
 import pytest
@@ -129,13 +129,14 @@ def test_coordinates_with_a_gram_matrix_and_a_ball():
 
 def test_matrices_that_do_not_fit():
     K, L, H = np.eye(3), np.eye(3), np.eye(3)
-    for wrong in ({"operator": np.eye(2)}, {"load": np.eye(2)}, {"observe": np.full((3, 3), np.nan)}, {"offset": [1.0]}):
+    wrongs = {"operator": np.eye(2)}, {"load": np.eye(2)}, {"observe": np.full((3, 3), np.nan)}, {"offset": [1.0]}
+    for wrong in wrongs:
         with pytest.raises(fc.InputError):
             fc.MatrixProblem(**{"operator": K, "load": L, "observe": H, **wrong})
     with pytest.raises(fc.InputError, match="gram"):
         fc.MatrixProblem(operator=K, load=L, observe=H, parameters=fc.CoordinateSpace(3), gram=np.eye(3))
+    problem = fc.MatrixProblem(operator=K, load=L, observe=H)
     with pytest.raises(fc.InputError, match="state"):
-        problem = fc.MatrixProblem(operator=K, load=L, observe=H)
         fc.certify(problem, fc.Data(np.ones(3), 0.1), fc.Candidate(np.ones(3), np.ones(3)), fc.ExactRadius())
 
 
