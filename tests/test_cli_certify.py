@@ -258,7 +258,7 @@ MISTAKES = {
     "unknown sensors": (sub('"averages"', '"average"'), "sensors.kind is 'average'; .* did you mean 'averages'?"),
     "unknown rule": (sub('kind = "exact"', 'kind = "residuals"'), "rule.kind is 'residuals'; .* mean 'residual'?"),
     "unknown baseline": (sub('"tikhonov"', '"tikonov"'), "baseline.kind is 'tikonov'; .* did you mean 'tikhonov'?"),
-    "unknown choice of weight": (sub('"discrepancy"', '"discrepency"'), "baseline.choose is .* mean 'discrepancy'?"),
+    "unknown choice of weight": (sub('"discrepancy"', '"discrepency"'), "baseline.choose is .*; expected one of"),
     "weight and choice": (sub('choose = "discrepancy"', 'choose = "gcv"\nweight = 1.0'), "baseline: give either"),
     "baseline of another problem": (
         sub('kind = "tikhonov"\nchoose = "discrepancy"', 'kind = "gauss-newton"\nweight = 1.0'),
@@ -276,8 +276,8 @@ MISTAKES = {
     "formula for a power": (sub("sin(pi*x/2)", "x^2"), r"boundary.robin.surface\[1\] is .* powers are written"),
     "robin without a pair": (sub("surface = [0.5,", "surface = [0.5, 1,"), "boundary.robin.surface .*expected a pair"),
     "text for a number": (sub("radius = 0.06", 'radius = "wide"'), "sensors.radius is 'wide'; expected a number"),
-    "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected a number above 0"),
-    "too many modes": (sub("modes = 8", "modes = 10000000000"), "class.modes: a space of dimension 10000000000 on 861"),
+    "radius of nothing": (sub("radius = 0.06", "radius = 0.0"), "sensors.radius is 0.0; expected more than 0"),
+    "too many modes": (sub("modes = 8", "modes = 10000000000"), "class: a space of dimension 10000000000 on 861"),
     "box of no size": (sub("modes = 8", "modes = 8\nbox = [[1, 0], [0, 1]]"), r"class.box is \[\[1"),
     "archive that is none": (
         both(sub('"candidate.vtu"', '"candidate.npz"'), lambda case: (case.parent / "candidate.npz").write_text("no")),

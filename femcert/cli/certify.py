@@ -15,7 +15,7 @@ from .streams import complain, say
 
 if TYPE_CHECKING:
     from ..selection import Selection
-    from ..study.case.certify import CertifyCase
+    from ..study.case import CertifyCase
 
 # The stages that a progress bar counts: reading, both candidates with their certificates, files.
 STAGES = 10
@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _example(options: argparse.Namespace) -> int:
-    from ..study.case.example import write_example
+    from ..study.example import write_example
 
     path = write_example(options.example)
     if not options.quiet:
@@ -61,7 +61,7 @@ def _certify(options: argparse.Namespace) -> int:
     import numpy as np
 
     from ..report.files import check_apart, check_free, draft_directory, publish
-    from ..study.case.certify import all_files
+    from ..study.case import OUTPUTS
 
     with progress(STAGES, options.quiet) as bar:
 
@@ -73,13 +73,13 @@ def _certify(options: argparse.Namespace) -> int:
         with collected(began) as timings, np.errstate(over="ignore", invalid="ignore"):
             case = _built(options.case)
             origin = _origin(case, options.case)
-            check_apart(options.out, all_files(), [options.case, *case.inputs.values()])
+            check_apart(options.out, list(OUTPUTS), [options.case, *case.inputs.values()])
             with draft_directory(options.out) as draft:
                 # First: a place that cannot be written to should not cost a run.
-                check_free(options.out, all_files())
+                check_free(options.out, list(OUTPUTS))
                 selection = _selected(case, options.case)
                 _write(selection, draft, case, timings.seconds, origin)
-                publish(draft, options.out, owned=all_files(), last=case.files[-1])
+                publish(draft, options.out, owned=list(OUTPUTS), last=case.files[-1])
     if not options.quiet:
         say(selection, f"written: {', '.join(str(options.out / name) for name in case.files)}")
     elif selection.status == "undecided":
