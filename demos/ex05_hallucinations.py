@@ -109,7 +109,7 @@ def case(problem, coefficients, exact, pattern, rng):
     data = fc.Data(exact + deviation * rng.standard_normal(exact.size), level)
     wrong = truth + SIZE * space.norm(truth) / space.norm(pattern) * pattern
     candidates = [
-        fc.Candidate(problem.solve(q) if problem.has_state else None, q, name=name)
+        fc.Candidate(problem.solve(q) if problem.states else None, q, name=name)
         for q, name in ((wrong, "hallucinated"), (truth, "honest"))
     ]
     return Case(problem, truth, data, fc.Tikhonov(choose="discrepancy")(problem, data), *candidates)

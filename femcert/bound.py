@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -49,6 +49,27 @@ class Bound:
         if not isinstance(self.probability, Real) or not 0.0 < self.probability <= 1.0:
             raise InputError(f"a bound ({self.source}) has the probability {self.probability!r}; expected (0, 1]")
 
+    def __add__(self, other: Bound) -> Bound:
+        """The sum, on the side that the summands share; sides that differ give an estimate, exact zeros do not count.
+
+        Both hold with the probability ``p + p' - 1`` at least (the union bound).
+        """
+        if not isinstance(other, Bound):
+            return NotImplemented
+        probability = self.probability + other.probability - 1.0
+        side = _common(self, other) if probability > 0.0 else "estimate"
+        value = _outwards(self.value + other.value, side, exact=0.0 in (self.value, other.value))
+        parts = [part.source for part in (self, other) if part.value != 0.0 or part.side != "upper"]
+        return Bound(value, side, " + ".join(parts) or self.source, probability if side != "estimate" else 1.0)
+
+    def scaled(self, factor: float) -> Bound:
+        """`factor` times the number, a factor of at least 0 that is known exactly."""
+        if not factor >= 0.0:
+            raise InputError(f"a bound ({self.source}) is scaled by {factor}; expected a factor >= 0")
+        # Nothing is known of zero times an infinite number: it is no more than an infinite number.
+        value = self.value * factor if factor > 0.0 or math.isfinite(self.value) else math.inf
+        return replace(self, value=_outwards(value, self.side, exact=factor in (0.0, 1.0)))
+
     def __float__(self) -> float:
         return self.value
 
@@ -61,3 +82,18 @@ class Bound:
         """Plain mapping for JSON."""
         chance = {} if self.probability == 1.0 else {"probability": self.probability}
         return {"value": self.value, "side": self.side, "source": self.source, **chance}
+
+
+def _common(first: Bound, second: Bound) -> str:
+    """The side of a sum. The number zero from above is exact, since no bound is negative."""
+    for one, other in ((first, second), (second, first)):
+        if one.value == 0.0 and one.side == "upper":
+            return other.side
+    return first.side if first.side == second.side else "estimate"
+
+
+def _outwards(value: float, side: str, *, exact: bool) -> float:
+    """`value` after one rounded operation, moved to the next float on its safe side."""
+    if exact or side == "estimate" or not math.isfinite(value):
+        return value
+    return math.nextafter(value, math.inf if side == "upper" else 0.0)

@@ -6,14 +6,15 @@ import copy
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import InputError, UncertifiedError
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 # Of coordinates: differences of larger ones leave the range of floats when squared.
 MOST_COORDINATE = 1e150
 
@@ -76,6 +77,19 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
     return int(value)
+
+
+def required(found: T | None, who: str, what: str, thing: Any) -> T:
+    """`found`, a capability that `thing` may offer; where it is None, who needs what and does not get it.
+
+    Raises
+    ------
+    UncertifiedError
+        It is None.
+    """
+    if found is None:
+        raise UncertifiedError(f"{who} needs {what}; a {type(thing).__name__} does not offer it")
+    return found
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

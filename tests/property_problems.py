@@ -99,7 +99,7 @@ class Posed:
         """State and parameter of the class, a wave off the equation and one outside of the class."""
         problem = self.problem
         q = problem.parameters.field(coefficients)
-        u = problem.solve(q) if problem.has_state else None
+        u = problem.solve(q) if problem.states else None
         if u is not None and off:
             wave = off * self.nodal(lambda x: np.sin(3.0 * np.pi * x[0]) * np.sin(np.pi * x[-1]))
             u = u + (wave if u.ndim == 1 else wave[:, None])

@@ -11,7 +11,7 @@ import femcert
 PACKAGE = Path(femcert.__file__).parent
 ROOMS = (
     "bound", "errors", "checks", "files", "shown", "timing", "linalg", "mesh", "problem", "residual", "stability",
-    "certificate", "selection", "learn", "study", "report", "paper", "cli",
+    "evidence", "certificate", "selection", "learn", "study", "report", "paper", "cli",
 )  # fmt: skip
 # A bound refuses NaN with an InputError; the two files are the ground floor.
 GROUND = {"bound", "errors"}

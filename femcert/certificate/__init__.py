@@ -5,11 +5,11 @@ from .comparison import Comparison
 from .confidence import bernstein, betting, hoeffding
 from .dominance import Dominance
 from .exact import ExactRadius
-from .guaranteed_rule import GuaranteedRadius
-from .rule import Rule, certify
-from .rules import OperationalRadius, ResidualRadius
+from .guaranteed import GuaranteedRadius
+from .rule import Judge, Rule, certify
 from .stochastic import StochasticRadius
 from .stopping import StoppingRule
+from .weighted import OperationalRadius, ResidualRadius
 
 __all__ = [
     "Certificate",
@@ -17,6 +17,7 @@ __all__ = [
     "Dominance",
     "ExactRadius",
     "GuaranteedRadius",
+    "Judge",
     "OperationalRadius",
     "ResidualRadius",
     "Rule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,13 @@ import numpy as np
 
 from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
+from ..evidence import Evidence
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from .comparison import Comparison
-from .evidence import Evidence
-from .exact import ExactRadius
-from .stochastic import check_zeta
+from .confidence import check_zeta
+from .exact import ExactJudge, ExactRadius
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,22 +59,31 @@ class Dominance(ExactRadius):
             if self.guarantee == "continuous":
                 raise InputError("zeta is for guarantee='discrete'; the mesh's error is no Gaussian noise")
 
-    def resolved(self, problem: Problem, data: Data) -> Dominance:
-        """The rule with the consistent set."""
+    def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> DominanceJudge:
+        """The judge, with the consistent set."""
         if self.zeta is not None and data.covariance is None:
             raise InputError("zeta is for Gaussian noise of known covariance; expected Data(..., covariance=...)")
-        if self.zeta is not None and not problem.linear:
+        if self.zeta is not None and problem.forward is None:
             raise UncertifiedError("zeta is for linear problems; the error of a linearization is no Gaussian noise")
-        rule = super().resolved(problem, data)
-        assert isinstance(rule, Dominance)
-        if rule.evidence is None and self.guarantee == "discrete" and problem.linear:
+        judge = DominanceJudge(self, problem, data)
+        if judge.evidence is None and self.guarantee == "discrete" and problem.forward is not None:
             count = problem.parameters.dimension
             raise UncertifiedError(f"dominance needs the consistent set, which is not made for {count} coordinates")
-        return rule
+        return judge
 
-    def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison:
-        """The comparison of two candidates by a resolved rule."""
-        evidence = self.evidence_at(problem, data, baseline)
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, for the record."""
+        return {**super().to_dict(), "zeta": self.zeta}
+
+
+class DominanceJudge(ExactJudge):
+    """Distances from one and the same truth, for every consistent one."""
+
+    rule: Dominance
+
+    def compare(self, baseline: Candidate, learned: Candidate) -> Comparison:
+        """The margin and the truth that speaks most against the learned candidate."""
+        evidence = self.evidence_at(baseline)
         (xl, outside_l), (xb, outside_b) = (evidence.coordinates(c.parameter) for c in (learned, baseline))
         d = xl - xb
         towards, point = self._least(evidence, d)
@@ -87,16 +97,13 @@ class Dominance(ExactRadius):
             outside = outside_l**2 + 2.0 * outside_l * float(far_l) + 2.0 * outside_b * float(far_b)
         margin = float(d @ (xl + xb)) + outside - 2.0 * towards
         sizes = float(np.linalg.norm(xl) + np.linalg.norm(xb) + np.linalg.norm(point))
-        eps = problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
+        eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
+        zeta = self.rule.zeta
         margin += eps * (float(np.linalg.norm(d)) * sizes + abs(outside))
-        return Comparison(margin, frozen(evidence.field(point)), None if self.zeta is None else 1.0 - self.zeta)
+        return Comparison(margin, frozen(evidence.field(point)), None if zeta is None else 1.0 - zeta)
 
     def _least(self, evidence: Evidence, d: Array) -> tuple[float, Array]:
         """Lower bound of ``d . x`` at the truth, and a point where it is (nearly) reached."""
-        consistent, rows = evidence.consistent, -d[None]
-        found = consistent.support(rows) if self.zeta is None else consistent.confidence_support(rows, self.zeta)
+        consistent, rows, zeta = evidence.consistent, -d[None], self.rule.zeta
+        found = consistent.support(rows) if zeta is None else consistent.confidence_support(rows, zeta)
         return -float(found[0][0]), found[1][0]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name and options, for the record."""
-        return {**super().to_dict(), "zeta": self.zeta}

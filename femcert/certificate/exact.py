@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..bound import Bound
 from ..errors import CandidateError, InputError, UncertifiedError
-from ..problem.base import Problem
-from ..problem.candidate import Candidate, check_candidate
-from ..problem.data import Data
-from ..residual import Residuals, evaluate
-from ..residual.components import parameter_misfit
-from ..stability import Stability, stability
-from ..stability.constant import GUARANTEES
-from .certificate import Certificate
-from .evidence import (
+from ..evidence import (
     MOST_COORDINATES,
     Evidence,
     check_explained,
@@ -27,9 +21,17 @@ from .evidence import (
     is_large_ball,
     linearized_evidence,
 )
-from .guaranteed import belongs, continuous_constant
-from .proof import proven_radius
-from .rule import Rule
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.data import Data
+from ..residual import Residuals, evaluate
+from ..residual.components import parameter_misfit
+from ..stability import Stability, stability
+from ..stability.constant import GUARANTEES
+from .certificate import Certificate
+from .guaranteed import continuous_constant
+from .rule import Judge, Rule
+from .weighted import state_free_radius
 
 # A dual that is farther than this above a point that it knows may have a gap.
 GAP = 1e-6
@@ -61,8 +63,6 @@ class ExactRadius(Rule):
     """
 
     guarantee: str = "discrete"
-    evidence: Evidence | None = field(default=None, repr=False, compare=False)
-    computed: Stability | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +70,7 @@ class ExactRadius(Rule):
             raise InputError(f"guarantee is {self.guarantee!r}; expected one of {', '.join(map(repr, GUARANTEES))}")
 
     @property
-    def judges_state(self) -> bool:
+    def uses_state(self) -> bool:
         """No state enters."""
         return False
 
@@ -79,86 +79,105 @@ class ExactRadius(Rule):
         """The misfit of the parameter and its distance from the class."""
         return ("data", "admissibility")
 
-    def resolved(self, problem: Problem, data: Data) -> ExactRadius:
-        """The rule with what is the same for all candidates: the consistent set, or the continuous constant."""
-        if self.is_resolved(problem, data):
-            return self
-        return replace(self, checked=(problem, data), **self._computed(problem, data))
-
-    def _computed(self, problem: Problem, data: Data) -> dict[str, Any]:
-        space, m = problem.parameters, problem.observation_count
-        if self.guarantee == "continuous":
-            if not problem.linear or space.ball is not None:
-                raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
-            known = self.computed if belongs(self.computed, problem, data) else self.stability
-            constant = continuous_constant(problem, data, known)[0]
-            check_explained_continuously(problem, data, constant)
-            return {"evidence": None, "computed": constant}
-        if not problem.linear:
-            return {"evidence": None, "computed": None}
-        if _by_modulus(problem):
-            try:
-                constant = stability(problem, data=data)
-            except InputError as error:
-                raise UncertifiedError(f"a class of {space.dimension} coordinates has no radius: {error}") from None
-            check_explained(problem, data, constant)
-            return {"evidence": None, "computed": constant}
-        if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
-            raise UncertifiedError(
-                f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
-                f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
-            )
-        evidence = discrete_evidence(problem, data)
-        return {"evidence": evidence, "computed": evidence.constant if space.dimension <= m else None}
-
-    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
-        """See `Rule.certify`."""
-        check_candidate(problem, candidate)
-        q, norm = candidate.parameter, problem.parameters.norm
-        value, scope = self._radius(problem, data, candidate)
-        residuals = evaluate(problem, data, candidate)
-        distance = Bound(problem.parameters.distance(q), "upper", "distance from the admissible class")
-        misfit = parameter_misfit(problem, data, candidate)
-        parts = {**dict(residuals.items()), "data": misfit, "admissibility": distance}
-        return Certificate(
-            radius=Bound(value, "upper", type(self).__name__),
-            residuals=Residuals(**parts, reported=residuals.reported),
-            total=misfit.value,
-            stability=self.stability or self.computed,
-            scope=scope,
-            noise_level=data.noise_level,
-            name=candidate.name,
-            _distance=lambda truth: norm(problem.check_parameter(truth) - q),
-        )
-
-    def _radius(self, problem: Problem, data: Data, candidate: Candidate) -> tuple[float, str]:
-        if _by_modulus(problem):
-            value, scope = sum(proven_radius(problem, data, candidate, self.computed)), "discrete"
-        else:
-            evidence = self.evidence_at(problem, data, candidate)
-            (value, witness), scope = evidence.farthest(candidate.parameter), evidence.scope
-            constant = self.computed
-            if constant is None and value > (1.0 + GAP) * problem.parameters.norm(candidate.parameter - witness):
-                # The dual on a ball has a gap here; the radius from misfit and stability then may be smaller.
-                constant = evidence.constant
-            if self.guarantee == "discrete" and constant is not None:
-                value = min(value, sum(proven_radius(problem, data, candidate, constant)))
-        if not np.isfinite(value):
-            raise CandidateError(f"the exact radius of {candidate.name!r} is {value}")
-        return value, scope
-
-    def evidence_at(self, problem: Problem, data: Data, candidate: Candidate) -> Evidence:
-        """The consistent parameters, about a candidate where an error of the forward map depends on it."""
-        if self.evidence is not None:
-            return self.evidence
-        if self.guarantee == "continuous" and self.computed is not None:
-            return continuous_evidence(problem, data, self.computed, candidate.parameter)
-        return linearized_evidence(problem, data, candidate.parameter)
+    def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> ExactJudge:
+        """The judge, with the consistent set, or the continuous constant."""
+        return ExactJudge(self, problem, data)
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
         return {**super().to_dict(), "guarantee": self.guarantee}
 
 
-def _by_modulus(problem: Problem) -> bool:
-    return problem.linear and is_large_ball(problem)
+class ExactJudge(Judge):
+    """The farthest consistent parameter.
+
+    Attributes
+    ----------
+    evidence
+        The consistent set, where it is the same for all candidates; else None.
+    constant
+        The stability constant, where there is one for all candidates; else None.
+    """
+
+    rule: ExactRadius
+
+    def __init__(self, rule: ExactRadius, problem: Problem, data: Data) -> None:
+        super().__init__(rule, problem, data)
+        self.evidence: Evidence | None = None
+        self.constant: Stability | None = None
+        if rule.guarantee == "continuous":
+            if problem.forward is None or problem.parameters.ball is not None:
+                raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
+            self.constant = continuous_constant(problem, data, rule.stability)[0]
+            check_explained_continuously(problem, data, self.constant)
+        elif self._by_modulus:
+            self.constant = self._conditional()
+            check_explained(problem, data, self.constant)
+        elif problem.forward is not None:
+            self.evidence = self._discrete()
+            few = problem.parameters.dimension <= problem.observation_count
+            self.constant = self.evidence.constant if few else None
+
+    @property
+    def _by_modulus(self) -> bool:
+        return self.problem.forward is not None and is_large_ball(self.problem)
+
+    def _conditional(self) -> Stability:
+        try:
+            return stability(self.problem, data=self.data)
+        except InputError as error:
+            k = self.problem.parameters.dimension
+            raise UncertifiedError(f"a class of {k} coordinates has no radius: {error}") from None
+
+    def _discrete(self) -> Evidence:
+        space, m = self.problem.parameters, self.problem.observation_count
+        if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
+            raise UncertifiedError(
+                f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
+                f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
+            )
+        return discrete_evidence(self.problem, self.data)
+
+    def certify(self, candidate: Candidate) -> Certificate:
+        """See `Judge.certify`."""
+        problem, data = self.problem, self.data
+        value, scope = self._radius(candidate)
+        residuals = evaluate(problem, data, candidate)
+        distance = Bound(self.split(candidate).distance, "upper", "distance from the admissible class")
+        misfit = parameter_misfit(problem, data, candidate)
+        parts = {**dict(residuals.items()), "data": misfit, "admissibility": distance}
+        return Certificate(
+            radius=Bound(value, "upper", type(self.rule).__name__),
+            residuals=Residuals(**parts, reported=residuals.reported),
+            total=misfit.value,
+            stability=self.rule.stability or self.constant,
+            scope=scope,
+            noise_level=data.noise_level,
+            name=candidate.name,
+            _distance=partial(self.error, candidate),
+        )
+
+    def _radius(self, candidate: Candidate) -> tuple[float, str]:
+        problem, data, split = self.problem, self.data, self.split(candidate)
+        if self._by_modulus:
+            value, scope = sum(state_free_radius(problem, data, split, self.constant)), "discrete"
+        else:
+            evidence = self.evidence_at(candidate)
+            (value, witness), scope = evidence.farthest(candidate.parameter), evidence.scope
+            constant = self.constant
+            if constant is None and value > (1.0 + GAP) * problem.parameters.norm(candidate.parameter - witness):
+                # The dual on a ball has a gap here; the radius from misfit and stability then may be smaller.
+                constant = evidence.constant
+            if self.rule.guarantee == "discrete" and constant is not None:
+                value = min(value, sum(state_free_radius(problem, data, split, constant)))
+        if not np.isfinite(value):
+            raise CandidateError(f"the exact radius of {candidate.name!r} is {value}")
+        return value, scope
+
+    def evidence_at(self, candidate: Candidate) -> Evidence:
+        """The consistent parameters, about a candidate where an error of the forward map depends on it."""
+        if self.evidence is not None:
+            return self.evidence
+        if self.rule.guarantee == "continuous" and self.constant is not None:
+            return continuous_evidence(self.problem, self.data, self.constant, candidate.parameter)
+        return linearized_evidence(self.problem, self.data, candidate.parameter)

@@ -1,22 +1,30 @@
-"""The parts of a radius that is guaranteed for the continuous problem."""
+"""The guaranteed radius: a bound for the continuous problem, or none at all."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..bound import Bound
 from ..checks import Array
 from ..errors import CandidateError, InputError, UncertifiedError
+from ..evidence import check_explained_continuously
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
+from ..residual import Residuals
+from ..residual.components import optimality_residual
 from ..residual.norms import state_norm
 from ..stability import Stability
 from ..stability import stability as stability_of
 from ..stability.gap import Gap, Prediction, whitening
+from .certificate import Certificate
+from .rule import Judge, Rule
 
 STATES = ("given", "recomputed")
 
@@ -143,9 +151,9 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
 def _parts(
     problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str
 ) -> tuple[Bound, Bound, Bound]:
-    y, rounding = data.whiten(data.values), problem.rounding_of(data)
-    none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.has_state else "there is no state")
-    if state == "recomputed" or not problem.has_state:
+    y, rounding = data.whiten(data.values), problem.linearize().rounding_of(data)
+    none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.states else "there is no state")
+    if state == "recomputed" or not problem.states:
         misfit = _norm(exact.values - y) + rounding * (_norm(exact.values) + _norm(y))
         known = not isinstance(problem, EllipticSource)
         source = "rounding of the exact map" if known else "energy errors of state and adjoint states"
@@ -184,3 +192,91 @@ def _boundary_share(problem: Problem, data: Data, u: Array, off: Array) -> float
 
 def _norm(values: Array) -> float:
     return float(np.linalg.norm(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuaranteedRadius(Rule):
+    """``(data + pde + bc + delta) / sigma + ‖q - Pi q‖_Q``, with sigma and every part guaranteed.
+
+    It contains every truth of the class whose *exact* solution explains the data within the noise level: sigma is a
+    lower bound of the smallest singular value of the continuous problem, physics is measured sensor by sensor with
+    adjoint states (`guaranteed_parts`), and discretization errors are part of it.
+
+    Parameters
+    ----------
+    state
+        ``"given"``: the candidate's state is judged, as in the paper. ``"recomputed"``: its parameter alone is, with
+        the state that the equation gives it; the bound on the parameter holds as well, and is smaller for a state that
+        does not fit.
+
+    Notes
+    -----
+    Where an ingredient is not a proven bound, `certify` raises an `UncertifiedError` and `no_harm` keeps the baseline.
+
+    What it compares: sigma and delta are the same for both candidates. For solved states of the class it is a contest
+    of ``misfit + mesh error at the sensors``; on a fine mesh, of misfits alone.
+    """
+
+    state: str = "given"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.state not in STATES:
+            raise InputError(f"state is {self.state!r}; expected one of {', '.join(map(repr, STATES))}")
+
+    @property
+    def uses_state(self) -> bool:
+        """Only a given one."""
+        return self.state == "given"
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """All but optimality; a recomputed state has the boundary values prescribed."""
+        return ("data", "pde", *(("bc",) if self.uses_state else ()), "admissibility")
+
+    def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> GuaranteedJudge:
+        """The judge, with the continuous stability constant."""
+        if problem.forward is None:
+            raise UncertifiedError(
+                f"a guaranteed radius is not known for a {type(problem).__name__}; take a rule for nonlinear problems, "
+                "such as ResidualRadius()"
+            )
+        return GuaranteedJudge(self, problem, data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and options, for the record."""
+        weights = {"pde": 1.0, "bc": 1.0, "optimality": 0.0}
+        return {**super().to_dict(), "guarantee": "continuous", "state": self.state, "weights": weights}
+
+
+class GuaranteedJudge(Judge):
+    """Every part guaranteed, with one constant for all candidates."""
+
+    rule: GuaranteedRadius
+
+    def __init__(self, rule: GuaranteedRadius, problem: Problem, data: Data) -> None:
+        super().__init__(rule, problem, data)
+        self.constant = continuous_constant(problem, data, rule.stability)[0]
+        check_explained_continuously(problem, data, self.constant)
+
+    def certify(self, candidate: Candidate) -> Certificate:
+        """See `Judge.certify`."""
+        problem, data = self.problem, self.data
+        parts = guaranteed_parts(problem, data, candidate, state=self.rule.state, stability=self.constant)
+        return Certificate(
+            radius=Bound(parts.radius, "upper", type(self.rule).__name__),
+            residuals=Residuals(
+                data=parts.data,
+                pde=parts.pde,
+                bc=parts.bc,
+                optimality=optimality_residual(problem, data, candidate),
+                admissibility=parts.admissibility,
+                reported=candidate.optimality is not None,
+            ),
+            total=parts.data.value + parts.pde.value + parts.bc.value,
+            stability=parts.stability,
+            scope="continuous",
+            noise_level=data.noise_level,
+            name=candidate.name,
+            _distance=partial(self.error, candidate),
+        )

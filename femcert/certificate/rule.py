@@ -1,30 +1,32 @@
-"""What every certification rule has in common."""
+"""What every certification rule has in common: fixed options, and a judge that applies them to one problem."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from ..errors import CandidateError, InputError, UncertifiedError
+from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
+from ..problem.space import Split
 from ..residual import COMPONENTS
 from ..stability import Stability
 from ..timing import stage
 from .certificate import Certificate
 from .comparison import Comparison
 
-# Squares of smaller numbers, and of what they differ by, are lost; those of larger ones leave the range of floats.
-SMALLEST, LARGEST = 1e-140, 1e140
+# Splits of candidates that a judge keeps: of the two that are compared, and of what is made of them.
+KEPT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(ABC):
-    """A certification rule: fixed before any candidate is seen, the same for all of them.
+    """A certification rule: options, fixed before any candidate is seen, the same for all of them.
+
+    A rule of your own gives `prepare`, which returns a `Judge`.
 
     Parameters
     ----------
@@ -34,25 +36,30 @@ class Rule(ABC):
     """
 
     stability: Stability | None = field(default=None, repr=False)
-    checked: tuple[Problem, Data] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.stability is not None and not isinstance(self.stability, Stability):
             raise InputError(f"stability is a {type(self.stability).__name__}; expected the result of stability()")
 
-    def resolved(self, problem: Problem, data: Data) -> Rule:
-        """The rule with everything computed that is the same for all candidates.
+    @abstractmethod
+    def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> Judge:
+        """The judge of candidates for one problem and its data, with everything computed that is the same for all.
 
-        Rules whose radius is a bound also check that the class explains the data, and say so in `checked`.
+        Parameters
+        ----------
+        problem, data
+            What is reconstructed, from which measurements.
+        solvers
+            ``"baseline"`` and ``"learned"`` as `no_harm` got them, for rules that run them on data of their own.
+
+        Raises
+        ------
+        UncertifiedError
+            The rule cannot be applied here, or no parameter of the class explains the data.
         """
-        return self
-
-    def is_resolved(self, problem: Problem, data: Data) -> bool:
-        """Whether this is what `resolved` returned for this problem and these data."""
-        return self.checked is not None and self.checked[0] is problem and self.checked[1] is data
 
     @property
-    def judges_state(self) -> bool:
+    def uses_state(self) -> bool:
         """Whether the candidate's state enters; if not, `no_harm` hands out the state of the accepted parameter."""
         return True
 
@@ -66,23 +73,57 @@ class Rule(ABC):
         """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
         return None
 
-    @abstractmethod
-    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
-        """The certificate of one candidate, by a resolved rule."""
-
-    def compare(self, problem: Problem, data: Data, baseline: Candidate, learned: Candidate) -> Comparison | None:
-        """What decides between two candidates by a resolved rule; None where their radii do."""
-        return None
-
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
         stability = "given" if self.stability is not None else "computed"
         return {"name": type(self).__name__, "stability": stability, "decides": list(self.decides)}
 
 
+class Judge(ABC):
+    """A rule, applied to one problem and its data: it owns what is computed once.
+
+    Attributes
+    ----------
+    rule
+        With numbers for all options that are computed.
+    problem, data
+        What the candidates are to explain.
+    """
+
+    def __init__(self, rule: Rule, problem: Problem, data: Data) -> None:
+        self.rule, self.problem, self.data = rule, problem, problem.check_data(data)
+        self._splits: list[tuple[Candidate, Split]] = []
+
+    @abstractmethod
+    def certify(self, candidate: Candidate) -> Certificate:
+        """The certificate of one candidate."""
+
+    def compare(self, baseline: Candidate, learned: Candidate) -> Comparison | None:
+        """What decides between two candidates; None where their radii do."""
+        return None
+
+    def certified(self, candidate: Candidate) -> Certificate:
+        """`certify`, for a candidate that is checked here, with the size of its parameter."""
+        found = self.certify(check_candidate(self.problem, candidate))
+        return replace(found, size=self.split(candidate).size, norm=self.problem.parameters.norm_name)
+
+    def split(self, candidate: Candidate) -> Split:
+        """The candidate's parameter as a member of the class and a rest; the projection is made once."""
+        for known, split in self._splits:
+            if known is candidate:
+                return split
+        split = self.problem.parameters.split(candidate.parameter)
+        self._splits = [*self._splits[1 - KEPT :], (candidate, split)]
+        return split
+
+    def error(self, candidate: Candidate, truth: Any) -> float:
+        """``‖q - truth‖_Q``."""
+        return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
 @stage("certificates")
 def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> Certificate:
-    """Evaluate `rule` for one candidate.
+    """Evaluate `rule` for one candidate; for several, ``judge = rule.prepare(problem, data)`` computes less.
 
     The radius of a nonlinear problem is an estimate: with the constant of the linearization at the candidate, the same
     formula for all candidates. `stability(problem, at=candidate.parameter, data=data)` says on which ball around it a
@@ -93,8 +134,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     InputError
         The candidate does not belong to the problem, or the class has more coordinates than observations.
     UncertifiedError
-        The stability constant is infinite, the rule needs a residual that the candidate does not have, or the numbers
-        are too small or too large to be squared.
+        The stability constant is infinite, or the rule needs a residual that the candidate does not have.
 
     Examples
     --------
@@ -110,20 +150,6 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
-    check_units(problem.check_data(data), check_candidate(problem, candidate))
-    found = rule.resolved(problem, data).certify(problem, data, candidate)
-    space = problem.parameters
-    return replace(found, size=space.norm(candidate.parameter), norm=space.norm_name)
-
-
-def check_units(data: Data, candidate: Candidate | None = None) -> None:
-    """Refuse data or a parameter whose squares are no numbers: a distance of theirs would be zero, or infinite."""
-    with np.errstate(over="ignore"):
-        sizes = {"data": max(float(np.abs(data.whiten(data.values)).max()), data.noise_level)}
-    if isinstance(candidate, Candidate) and np.all(np.isfinite(candidate.parameter)):
-        sizes["parameter"] = float(np.abs(candidate.parameter).max(initial=0.0))
-    for name, largest in sizes.items():
-        if 0.0 < largest < SMALLEST or largest > LARGEST:
-            words = f"at most {largest:.2g}, too {'small' if largest < 1.0 else 'large'} to be squared"
-            error = UncertifiedError if name == "data" else CandidateError
-            raise error(f"the {name} is {words}; choose another unit")
+    problem.check_data(data)
+    check_candidate(problem, candidate)
+    return rule.prepare(problem, data).certified(candidate)

@@ -14,7 +14,7 @@ from ..checks import Array, count
 from ..errors import CandidateError, InputError
 from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate import Candidate
 from ..problem.candidate_functions import check_frozen
 from ..problem.data import Data
 from ..residual import Residuals
@@ -23,8 +23,8 @@ from .certificate import Certificate
 from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
 from .derivatives import check_derivatives
 from .pointwise import PointwiseResidual, pointwise_residual
-from .rules import WeightedRule
 from .sampling import Plan, element_envelopes, envelope, uniform_points
+from .weighted import WeightedJudge, WeightedRule
 
 __all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
@@ -101,15 +101,24 @@ class StochasticRadius(WeightedRule):
         """With a seed, the same for all candidates."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))
 
-    def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
-        """As for any weighted rule; the functions stay with the candidate."""
-        inside, outside = super().split(problem, candidate)
-        if inside is not candidate:
-            parts = inside.state, inside.parameter, inside.optimality, inside.name
-            inside = Candidate(*parts, functions=candidate.functions)
-        return inside, outside
+    def judge(self, problem: Problem, data: Data) -> StochasticJudge:
+        """See `WeightedRule.judge`."""
+        return StochasticJudge(self.with_weights(problem, data), problem, data)
 
-    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
+    def to_dict(self) -> dict[str, Any]:
+        """Name, weights and options, for the record."""
+        options: dict[str, Any] = {"points": self.points, "zeta": self.zeta, "seed": self.seed, "bound": self.bound}
+        if self.sampling != "uniform":
+            options["sampling"] = self.sampling
+        return {**super().to_dict(), **options}
+
+
+class StochasticJudge(WeightedJudge):
+    """Draws the points after a candidate is fixed."""
+
+    rule: StochasticRadius
+
+    def certify(self, candidate: Candidate) -> Certificate:
         """The certificate of a candidate, from points that are drawn here.
 
         Raises
@@ -118,54 +127,52 @@ class StochasticRadius(WeightedRule):
             Its functions are no longer those it was made of (a network that was trained on), offer derivatives that are
             not theirs, or answer by the batch that a point is in; a sample is above its envelope.
         """
-        if self.seed is None:
-            return self.resolved(problem, data).certify(problem, data, candidate)
-        check_frozen(problem, check_candidate(problem, candidate))
-        certificate = super().certify(problem, data, candidate)
-        check_derivatives(problem, candidate, np.random.default_rng([*self._entropy(problem, candidate), 1]))
+        check_frozen(self.problem, candidate)
+        certificate = super().certify(candidate)
+        check_derivatives(self.problem, candidate, np.random.default_rng([*self._entropy(candidate), 1]))
         return certificate
 
-    def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
+    def physics(self, candidate: Candidate, residuals: Residuals) -> Bound:
         """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
-        if self.seed is None:
-            raise InputError("seed is None; expected a rule that was resolved, as certify and no_harm do")
+        problem, rule = self.problem, self.rule
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
-        plan = self._plan(problem, candidate, bounds, exact)
-        rng = np.random.default_rng(self._entropy(problem, candidate))
-        points, cells, columns = plan.draw(mesh, self.points, rng)
+        plan = self._plan(candidate, bounds, exact)
+        rng = np.random.default_rng(self._entropy(candidate))
+        points, cells, columns = plan.draw(mesh, rule.points, rng)
         if exact is None:
-            sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(self.points), columns]
+            sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(rule.points), columns]
         else:
             sampled = exact(points, cells)
-            exact.check_repeated(points, cells, sampled, np.random.default_rng(self.seed), candidate.name)
+            exact.check_repeated(points, cells, sampled, np.random.default_rng(rule.seed), candidate.name)
         with np.errstate(over="ignore"):
             squares = plan.weight[cells, columns] * sampled**2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
             raise CandidateError(f"the envelope of {candidate.name!r} is not one: at the sampled points {came}")
-        top = float(BOUNDS[self.bound](squares, plan.envelope, self.zeta))
+        top = float(BOUNDS[rule.bound](squares, plan.envelope, rule.zeta))
         what = "" if exact is None else " of the functions u and q_h within the declared envelope"
-        how = "" if self.sampling == "uniform" else " by importance"
-        where = f"at {self.points} random points{how}"
-        source = f"RMS{what} {where}, {self.bound}"
-        return Bound(float(np.sqrt(top)), "upper", source, 1.0 - self.zeta)
+        how = "" if rule.sampling == "uniform" else " by importance"
+        where = f"at {rule.points} random points{how}"
+        source = f"RMS{what} {where}, {rule.bound}"
+        return Bound(float(np.sqrt(top)), "upper", source, 1.0 - rule.zeta)
 
-    def _entropy(self, problem: Problem, candidate: Candidate) -> list[int]:
+    def _entropy(self, candidate: Candidate) -> list[int]:
         """What the draw starts from: the seed, and the candidate's values with the residual of its functions."""
-        assert self.seed is not None
+        problem, seed = self.problem, self.rule.seed
+        assert seed is not None
         found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
         if exact is not None:
             mesh = problem.basis.mesh
             values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
             found = hashlib.sha256(found.encode() + values.astype("<f8").tobytes()).hexdigest()
-        return [self.seed, int(found, 16)]
+        return [seed, int(found, 16)]
 
-    def _plan(self, problem: Problem, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
-        mesh = problem.basis.mesh
-        if self.sampling == "uniform":
+    def _plan(self, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
+        problem, mesh = self.problem, self.problem.basis.mesh
+        if self.rule.sampling == "uniform":
             return Plan.uniform(mesh, bounds)
         indicators = None
         if exact is not None and exact.even_envelope:
@@ -173,13 +180,6 @@ class StochasticRadius(WeightedRule):
             squares = np.asarray(problem.basis.interpolate(field)) ** 2 * problem.basis.dx
             indicators = (squares.sum(axis=1) / problem.basis.dx.sum(axis=1))[:, None]
         return Plan.importance(mesh, bounds, indicators)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Name, weights and options, for the record."""
-        options: dict[str, Any] = {"points": self.points, "zeta": self.zeta, "seed": self.seed, "bound": self.bound}
-        if self.sampling != "uniform":
-            options["sampling"] = self.sampling
-        return {**super().to_dict(), **options}
 
 
 def _field(problem: Problem, candidate: Candidate) -> Array:

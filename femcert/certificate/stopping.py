@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from ..checks import number
 from ..errors import InputError
 from ..problem.base import Problem
-from ..problem.candidate import Candidate
+from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..residual import evaluate
-from .rules import WeightedRule
+from .weighted import WeightedRule
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,7 @@ class StoppingRule:
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""
-        rule = self.rule.with_weights(self.problem, self.data)
-        inside, _ = rule.split(self.problem, candidate)
-        residuals = evaluate(self.problem, self.data, inside, pde_norm=rule.pde_norm, norm=rule.norm)
-        pde = rule.physics(self.problem, inside, residuals)
-        return bool(rule.total(residuals, pde) <= self.tolerance)
+        judge = self.rule.judge(self.problem, self.data)
+        inside, _ = judge.moved(check_candidate(self.problem, candidate))
+        residuals = judge.residuals(inside)
+        return bool(judge.rule.total(residuals, judge.physics(inside, residuals)) <= self.tolerance)

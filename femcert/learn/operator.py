@@ -17,7 +17,6 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.fingerprint import check_fingerprint, fingerprint
-from ..problem.linear import LinearProblem
 from .backend import array_of, recording, tensor
 from .training import Record, Trainer
 
@@ -167,7 +166,7 @@ def _samples(problem: Problem, sampler: Any, size: int, rng: np.random.Generator
 
 def _simulated(problem: Problem, coefficients: Array) -> Array:
     """Exact data, a row for each sample."""
-    if isinstance(problem, LinearProblem):
+    if problem.linear:
         return np.asarray(coefficients @ problem.forward_matrix().T + problem.offset)
     fields = [problem.parameters.field(c) for c in coefficients]
     return np.array([problem.predict(problem.solve(q) if problem.has_state else None, q) for q in fields])

@@ -13,7 +13,7 @@ from ..checks import Array
 from ..mesh.locate import interpolation_matrix, reference_points, scatter
 from ..mesh.sample import Sampler
 from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Field, Given
+from ..problem.strong import Field, Given
 
 # Step of the difference quotient for the gradient of a coefficient without one, relative to the extent of the mesh.
 STEP = 1e-3

@@ -15,9 +15,9 @@ from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
 from ..problem.sensors import PointSensors
+from ..problem.strong import StrongForm
 from .backend import load_torch, tensor
 from .distance import BoundaryDistance, corner_weight
 from .model import ClassParameter, NetworkParameter, ParameterModel, StateFunction, StateModel
@@ -87,7 +87,8 @@ def build(problem: Problem, data: Data, shape: Shape, rng: np.random.Generator) 
         known = "EllipticSource, EllipticCoefficient or HeatInitial"
         raise InputError(f"a PINN needs the strong form, which a {type(problem).__name__} does not have; {known} do")
     mesh, times = problem.basis.mesh, problem.times if isinstance(problem, HeatInitial) else None
-    equation = problem.equation(np.zeros(problem.basis.N if times is not None else problem.parameters.basis.N))
+    zero = np.zeros(problem.basis.N if times is not None else problem.parameters.basis.N)
+    equation = problem.strong(zero) if problem.time is None else problem.time.strong(zero)
     x, cells = uniform_points(mesh, shape.points, rng)
     inside = Place(mesh, x, cells, None if times is None else rng.uniform(0.0, times[-1], shape.points))
     sizes = _sizes(problem, data, equation, inside)
@@ -110,7 +111,7 @@ def build(problem: Problem, data: Data, shape: Shape, rng: np.random.Generator) 
     return Setup(state, parameter, terms, times)
 
 
-def _sizes(problem: Problem, data: Data, equation: Equation, inside: Place) -> Sizes:
+def _sizes(problem: Problem, data: Data, equation: StrongForm, inside: Place) -> Sizes:
     """From the data and the coefficients: no unit of length, state or source changes the relative loss."""
     H = problem.sensors.matrix
     weights = np.tile(np.asarray(abs(H).sum(axis=1)).ravel(), data.values.size // H.shape[0])
@@ -189,7 +190,7 @@ def _misfit(problem: Problem, data: Data, state: StateModel, times: Array | None
 
 def _physics(
     problem: Problem,
-    equation: Equation,
+    equation: StrongForm,
     inside: Place,
     state: StateModel,
     parameter: ParameterModel | None,
@@ -205,7 +206,7 @@ def _physics(
     return lambda: ((weight * residual()) ** 2).mean()
 
 
-def _residual(equation: Equation, inside: Place, state: StateModel, parameter: ParameterModel | None) -> Term:
+def _residual(equation: StrongForm, inside: Place, state: StateModel, parameter: ParameterModel | None) -> Term:
     """``-div(a grad u) + c u - q``, or with time ``u_t - div(a grad u)``."""
     u, dim = state.prepare(inside), len(inside.x)
     a = tensor(inside.coefficient(equation.conductivity))
@@ -228,7 +229,7 @@ def _residual(equation: Equation, inside: Place, state: StateModel, parameter: P
 
 
 def _coefficient_residual(
-    equation: Equation, inside: Place, state: StateModel, parameter: ParameterModel, exponential: bool
+    equation: StrongForm, inside: Place, state: StateModel, parameter: ParameterModel, exponential: bool
 ) -> Term:
     """``-div(a(q) grad u) - f``"""
     u, q = state.prepare(inside), parameter.prepare(inside, slopes=True)
@@ -259,7 +260,7 @@ def _at_times(edge: Edge, times: Array | None, rng: np.random.Generator) -> Edge
 
 def _boundary(
     problem: Problem,
-    equation: Equation,
+    equation: StrongForm,
     edge: Edge,
     state: StateModel,
     parameter: ParameterModel | None,

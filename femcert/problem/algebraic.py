@@ -62,9 +62,9 @@ def _of_offset(problem: LinearProblem, eta: float) -> float:
 def _seen(problem: LinearProblem) -> float:
     space, m = problem.parameters, problem.observation_count
     if space.dimension <= MOST_DENSE:
-        sigma = np.linalg.svd(solve_triangular(space.root, problem.forward_matrix().T, trans="T"), compute_uv=False)
+        sigma = np.linalg.svd(solve_triangular(space.root, problem.matrix.T, trans="T"), compute_uv=False)
         least = space.dimension <= m and space.ball is None and problem.factor.tolerance > EXACT
         return float(sigma[-1] if least else sigma[0])
     # Of the sensors' mean, a lower bound of the largest one.
-    row = space.matrix.T @ problem.adjoint_response(np.full((m, 1), 1.0 / np.sqrt(m)))
+    row = space.matrix.T @ problem.adjoint(np.full((m, 1), 1.0 / np.sqrt(m)))
     return float(np.sqrt(np.sum(row * space.solve_gram(row))))

@@ -1,104 +1,108 @@
-"""What every inverse problem offers: parameter to state, state to data, and their residual."""
+"""What an inverse problem offers: a class of parameters, data, states, and what is known of each."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from skfem import Basis
 
-from ..checks import Array, count, freeze_sparse, number, real_vector
+from ..checks import Array, count, number, real_vector
 from ..errors import InputError
-from ..mesh.elements import check_state_basis, mass_matrix, same_mesh
+from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
 from .data import Data, gaussian_radius
+from .forward import ROUNDING, Linearization, LinearMap
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
-
-# Sums, products and solves with a mass matrix (they stop at 1e-13) lose at most this, relatively.
-ROUNDING = 1e-12
+from .states import StateEquation
 
 
 class Problem(Shown, ABC):
-    """An inverse problem on finite elements: recover `parameter` from sensor values of its state.
+    """An inverse problem: recover `parameter` from data that depend on it.
 
-    A subclass gives `solve` and `residual`; everything that a certificate needs follows.
+    A subclass gives `parameters`, `observation_count` and `linearize`; then evidence, exact radii, Tikhonov and the
+    selector work. What more it offers (state equations with a strong form, a map in closed form) is asked for where a
+    rule needs it. Nothing asks of which class a problem is.
 
     Attributes
     ----------
-    basis
-        Basis of the state.
     parameters
         The admissible class (its ``basis`` is the parameter's).
+    basis
+        Of the state, or of an image; None where a problem is known by matrices only.
     sensors
-        Functionals of the state.
-    boundary
-        Boundary conditions as algebra.
-    linear
-        Whether the state depends linearly (affinely) on the parameter.
-    has_state
-        Whether candidates carry a state.
+        Functionals of the state; None where the data are no readings of one state.
+    states
+        The state equations: none (images, matrices), one (the problem itself), or several.
     """
 
-    linear: bool
-    has_state = True
-
-    def __init__(
-        self,
-        basis: Basis,
-        parameters: ParameterSpace,
-        sensors: Sensors,
-        *,
-        dirichlet: Value | Mapping[str, Value] | None,
-        neumann: Mapping[str, Value] | None,
-        robin: Mapping[str, tuple[Value, Value]] | None,
-        lumped: bool = False,
-    ) -> None:
-        check_state_basis(basis)
-        check_space(parameters)
-        if not isinstance(sensors, Sensors):
-            raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
-        if not same_mesh(basis.mesh, parameters.basis.mesh):
-            raise InputError("parameters live on another mesh than basis; build them on the same mesh")
-        made_for = sensors.basis
-        if made_for is not None and not (
-            same_mesh(basis.mesh, made_for.mesh) and type(made_for.elem) is type(basis.elem)
-        ):
-            raise InputError("sensors were made for another mesh or element than basis; build them on this basis")
-        if sensors.matrix.shape[1] != basis.N:
-            raise InputError(f"sensors expect {sensors.matrix.shape[1]} dofs, but basis has {basis.N}")
-        self.basis = basis
-        self.parameters = parameters
-        self.sensors = sensors
-        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
-        self.lumped = lumped
+    parameters: ParameterSpace
+    basis: Any = None
+    sensors: Any = None
 
     @property
+    def states(self) -> tuple[StateEquation, ...]:
+        """The state equations that candidates carry states of."""
+        return ()
+
+    @property
+    @abstractmethod
     def observation_count(self) -> int:
         """Length of the data vector."""
-        return self.sensors.count
+
+    @abstractmethod
+    def linearize(self, at: Any = None) -> Linearization:
+        """``data = J c + offset`` about a parameter (dof vector).
+
+        Of a linear problem it holds everywhere: `at` is ignored, and the same object is returned each time. Of a
+        nonlinear problem `at` is needed.
+        """
+
+    @property
+    def linear(self) -> bool:
+        """In transition: `forward` says so."""
+        return self.forward is not None
+
+    @property
+    def has_state(self) -> bool:
+        """In transition: `states` says so."""
+        return bool(self.states)
+
+    @property
+    def forward(self) -> LinearMap | None:
+        """``data = F c + offset`` for every parameter of the class; None where the data are not linear in it."""
+        return None
+
+    @property
+    def mesh(self) -> Any:
+        """That of the parameter; None where there is none."""
+        return self.parameters.basis.mesh
+
+    def closed_map(self, whitening: Array) -> Any:
+        """The forward map of the continuous problem in closed form, to whitened data; None where none is known.
+
+        Raises
+        ------
+        UncertifiedError
+            One is known for such problems, but not for this one; the message says why.
+        """
+        return None
 
     def summary(self) -> dict[str, str]:
-        """Mesh, class, sensors and boundary conditions."""
-        return {
-            "mesh": of_basis(self.basis),
-            "parameters": in_brief(self.parameters),
-            "sensors": in_brief(self.sensors),
-            "boundary": in_brief(self.boundary),
-        }
+        """Class and number of data."""
+        return {"parameters": in_brief(self.parameters), "data": f"{self.observation_count} values"}
 
     def check_parameter(self, parameter: Any) -> Array:
         """`parameter` as a finite real dof vector on the parameter's basis, or an `InputError`."""
         return real_vector(parameter, self.parameters.basis.N, "parameter")
 
     def check_state(self, state: Any) -> Array:
-        """`state` as finite real dof values on the state's basis, or an `InputError`."""
-        return real_vector(state, self.basis.N, "state")
+        """`state` as finite real dof values, or an `InputError`."""
+        raise InputError(f"a {type(self).__name__} has no state; expected state=None")
 
     def check_data(self, data: Data) -> Data:
         """`data` if it has one value per observation, else an `InputError`."""
@@ -109,24 +113,18 @@ class Problem(Shown, ABC):
             raise InputError(f"data has {data.values.size} values; {expected}")
         return data
 
-    @abstractmethod
-    def solve(self, parameter: Any) -> Array:
-        """State that belongs to a parameter (dof vectors)."""
-
-    @abstractmethod
-    def residual(self, state: Any, parameter: Any) -> Array:
-        """Weak residual ``<r, phi_i> = l(q)(phi_i) - a(u, phi_i)``, zero at prescribed dofs.
-
-        Several columns where the state has several time levels.
-        """
-
-    def observe(self, state: Any) -> Array:
-        """``H u``, a value per observation."""
-        return self.sensors(self.check_state(state))
+    def solve(self, parameter: Any) -> Array | None:
+        """The state that belongs to a parameter (dof vectors); None where candidates have none."""
+        return None
 
     def predict(self, state: Any, parameter: Any) -> Array:
-        """What a candidate pair says the sensors should read: ``H u`` where there is a state."""
-        return self.observe(state)
+        """What a candidate pair says the data should be: ``H u`` where there is a state, else those of the parameter.
+
+        The default is for linear problems without a state.
+        """
+        q = self.check_parameter(parameter)
+        forward = self.linearize(q)
+        return forward.apply(q[:, None])[:, 0] + forward.offset
 
     def simulate(
         self, parameter: Any, *, noise: float = 0.0, seed: int = 0, confidence: float = 0.95, oracle: bool = False
@@ -149,24 +147,112 @@ class Problem(Shown, ABC):
             Take the norm of the noise that was drawn as noise level instead. Nobody who measures knows it; it is the
             protocol of the paper, and of tests that need noise that is certainly within its level.
         """
-        exact = self.observe(self.solve(parameter))
+        exact = self.predict(self.solve(parameter), parameter)
         m = exact.size
         deviation = number(noise, "noise", least=0.0) * float(np.linalg.norm(exact)) / np.sqrt(m)
         error = deviation * np.random.default_rng(count(seed, "seed", least=0)).standard_normal(m)
         level = float(np.linalg.norm(error)) if oracle else deviation * gaussian_radius(m, confidence)
         return Data(exact + error, level)
 
+    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
+        """Gradient of ``½ ‖predicted - y‖_Y²`` in the coordinates, at a parameter, by one adjoint."""
+        q = self.check_parameter(parameter)
+        misfit = data.whiten(self.predict(self.solve(q), q) - self.check_data(data).values)
+        weights = data.whiten_transposed(misfit)[:, None]
+        return np.asarray(self.parameters.matrix.T @ self.linearize(q).adjoint(weights))[:, 0]
+
     @property
     def rounding(self) -> float:
         """What the solves behind a prediction may lose to rounding, relative to its size."""
         return ROUNDING
 
-    def rounding_of(self, data: Data | None, at: Any = None) -> float:
-        """The same in the norm of the data, relative to ``‖H u‖_Y``; without data the norm is Euclidean.
+    def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
+        """What rounding may leave in ``predicted - y``, in the norm of Y, for a computed state u."""
+        forward, q = self.linearize(at), self.check_parameter(at)
+        size = data.norm(forward.apply(q[:, None])[:, 0]) + data.norm(forward.offset) + data.norm(data.values)
+        return forward.rounding_of(data) * size + forward.error(data) * self.parameters.norm(q)
 
-        Of a nonlinear problem at a parameter.
-        """
-        return self.rounding * (1.0 if data is None else data.spread)
+    @property
+    def backend(self) -> str | None:
+        """What solves the state equation (see `femcert.linalg.use_backend`); None if nothing was solved."""
+        return None
+
+    @property
+    def solve_tolerance(self) -> float | None:
+        """Relative energy error at which its solves end, 0 where it has factors; None if nothing was solved."""
+        return None
+
+
+class EquationProblem(Problem, StateEquation):
+    """A problem with one state equation on a finite-element basis, which it is itself.
+
+    A subclass gives `solve`, `residual`, `derivatives` and `linearize`.
+    """
+
+    basis: Basis
+    sensors: Sensors
+
+    def __init__(
+        self,
+        basis: Basis,
+        parameters: ParameterSpace,
+        sensors: Sensors,
+        *,
+        dirichlet: Value | Mapping[str, Value] | None,
+        neumann: Mapping[str, Value] | None,
+        robin: Mapping[str, tuple[Value, Value]] | None,
+        lumped: bool = False,
+    ) -> None:
+        check_home(basis, parameters, sensors)
+        self.basis = basis
+        self.parameters = parameters
+        self.sensors = sensors
+        self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        self.lumped = lumped
+
+    @property
+    def states(self) -> tuple[StateEquation, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def observation_count(self) -> int:
+        """Length of the data vector."""
+        return self.sensors.count
+
+    @property
+    def mesh(self) -> Any:
+        """That of the state."""
+        return self.basis.mesh
+
+    def summary(self) -> dict[str, str]:
+        """Mesh, class, sensors and boundary conditions."""
+        return {
+            "mesh": of_basis(self.basis),
+            "parameters": in_brief(self.parameters),
+            "sensors": in_brief(self.sensors),
+            "boundary": in_brief(self.boundary),
+        }
+
+    def check_state(self, state: Any) -> Array:
+        """`state` as finite real dof values on the state's basis, or an `InputError`."""
+        return real_vector(state, self.basis.N, "state")
+
+    @abstractmethod
+    def solve(self, parameter: Any) -> Array:
+        """State that belongs to a parameter (dof vectors)."""
+
+    def observe(self, state: Any) -> Array:
+        """``H u``, a value per observation."""
+        return self.sensors(self.check_state(state))
+
+    def predict(self, state: Any, parameter: Any) -> Array:
+        """``H u``."""
+        return self.observe(state)
+
+    def observed_states(self, state: Array) -> Array:
+        """The dof vector that the sensors read, or a column for each observation time."""
+        return state
 
     def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
         """What rounding may leave in ``H u - y``, in the norm of Y, for a computed state u.
@@ -176,15 +262,7 @@ class Problem(Shown, ABC):
         """
         weights = np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
         sizes = np.multiply.outer(np.abs(self.observed_states(state)).max(axis=0), weights).ravel()
-        return self.rounding_of(data, at) * (data.norm(sizes) + data.norm(data.values))
-
-    def forward_error(self, data: Data | None) -> float:
-        """What rounding may have moved the forward map by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
-        return 0.0
-
-    def observed_states(self, state: Array) -> Array:
-        """The dof vector that the sensors read, or a column for each observation time."""
-        return state
+        return self.linearize(at).rounding_of(data) * (data.norm(sizes) + data.norm(data.values))
 
     @property
     def backend(self) -> str | None:
@@ -198,17 +276,22 @@ class Problem(Shown, ABC):
         factor = vars(self).get("factor")
         return None if factor is None else factor.tolerance
 
-    @property
-    def free(self) -> NDArray[np.int64]:
-        """Dofs that no Dirichlet condition prescribes."""
-        return self.boundary.free
-
-    @cached_property
-    def residual_mass(self) -> Any:
-        """Mass matrix on the free dofs, in which a strong residual is measured."""
-        return freeze_sparse(mass_matrix(self.basis, lumped=self.lumped)[self.free][:, self.free])
-
     def boundary_defect(self, state: Any, parameter: Any) -> float:
         """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
         defect = self.check_state(state) - self.boundary.values
         return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
+
+
+def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
+    """Refuse parameters or sensors that were made for another mesh or element than `basis`."""
+    check_state_basis(basis)
+    check_space(parameters)
+    if not isinstance(sensors, Sensors):
+        raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
+    if not same_mesh(basis.mesh, parameters.basis.mesh):
+        raise InputError("parameters live on another mesh than basis; build them on the same mesh")
+    made_for = sensors.basis
+    if made_for is not None and not (same_mesh(basis.mesh, made_for.mesh) and type(made_for.elem) is type(basis.elem)):
+        raise InputError("sensors were made for another mesh or element than basis; build them on this basis")
+    if sensors.matrix.shape[1] != basis.N:
+        raise InputError(f"sensors expect {sensors.matrix.shape[1]} dofs, but basis has {basis.N}")

@@ -107,7 +107,7 @@ class Candidate(Shown):
     ) -> Candidate:
         """The parameter ``B c`` with the state that the problem's own solver gives it."""
         q = _of_problem(problem).parameters.field(coefficients)
-        return cls(_state_of(problem, q), q, optimality, name, mesh=problem.basis.mesh)
+        return cls(_state_of(problem, q), q, optimality, name, mesh=problem.mesh)
 
     @classmethod
     def from_functions(
@@ -151,7 +151,7 @@ class Candidate(Shown):
             raise InputError("residual needs a callable, the state it belongs to, and envelope=, a bound that is sure")
         u = _state_of(problem, q) if state is None else sampled_state(problem, state)
         functions = Functions(state, parameter, residual, checked_envelope(problem, envelope))
-        mesh = problem.basis.mesh
+        mesh = problem.mesh
         return cls(u, q, optimality, name, mesh=mesh, functions=functions)
 
     @classmethod
@@ -282,7 +282,7 @@ class Candidate(Shown):
         """Dof values that came from elsewhere; without a state, the one that the problem's solver gives."""
         q = problem.check_parameter(parameter)
         u = _state_of(problem, q) if state is None else problem.check_state(state)
-        return cls(u, q, mesh=problem.basis.mesh, interpolation=interpolation, **more)
+        return cls(u, q, mesh=problem.mesh, interpolation=interpolation, **more)
 
     def save(self, path: str | Path) -> None:
         """Write an ``.npz`` file that `from_file` reads."""
@@ -312,14 +312,14 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     """`candidate` if it belongs to `problem`: right type, right mesh, right shapes, finite and real."""
     if not isinstance(candidate, Candidate):
         raise InputError(f"got a {type(candidate).__name__}; expected a femcert.Candidate")
-    if candidate._mesh is not None and not same_mesh(candidate._mesh, problem.basis.mesh):
+    if candidate._mesh is not None and not same_mesh(candidate._mesh, problem.mesh):
         raise InputError(f"candidate {candidate.name!r} was made on another mesh than the problem's")
     problem.check_parameter(candidate.parameter)
     if candidate.optimality is not None:
         number(candidate.optimality, "optimality", least=0.0)
     if candidate.state is not None:
         problem.check_state(candidate.state)
-    elif problem.has_state:
+    elif problem.states:
         raise InputError(f"candidate {candidate.name!r} has no state; expected one, or use Candidate.from_coefficients")
     return candidate
 
@@ -336,4 +336,4 @@ def _of_problem(problem: Any) -> Problem:
 
 
 def _state_of(problem: Problem, parameter: Array) -> Array | None:
-    return problem.solve(parameter) if problem.has_state else None
+    return problem.solve(parameter) if problem.states else None

@@ -11,17 +11,18 @@ from scipy.sparse import diags
 from skfem import Basis, BilinearForm, LinearForm, asm
 from skfem.helpers import dot, grad
 
-from ..checks import Array, frozen
+from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError
 from ..mesh.assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
 from ..mesh.elements import check_state_basis, mass_matrix
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
-from .equation import ZERO, Equation, Field, Given
 from .linear import LinearProblem
 from .nonlinear import NonlinearProblem
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
+from .states import Energy
+from .strong import ZERO, Field, Given, StrongForm
 
 MASS = ("consistent", "lumped")
 
@@ -82,10 +83,17 @@ class EllipticSource(LinearProblem):
         )
         self._given = (Given(conductivity, "conductivity", "positive"), Given(reaction, "reaction", "nonnegative"))
 
-    def equation(self, parameter: Any) -> Equation:
+    def energy(self, parameter: Any = None, state: Any = None) -> Energy | None:
+        """``(a grad u, grad u) + (c u, u)`` and Robin terms, without lumping."""
+        if not (self.lumped and self.reaction.any()):
+            return Energy("energy norm", self.operator, self.factor)
+        A = diffusion_matrix(self.basis, self.conductivity) + _reaction_matrix(self.basis, self.reaction, False)
+        return Energy("energy norm", freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator))
+
+    def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the source `parameter`."""
         source = Field(self.parameters.basis, self.check_parameter(parameter))
-        return Equation(*self._given, source, self.boundary)
+        return StrongForm(*self._given, source, self.boundary, "source")
 
 
 class EllipticCoefficient(NonlinearProblem):
@@ -163,11 +171,11 @@ class EllipticCoefficient(NonlinearProblem):
         R[self.boundary.prescribed] = 0.0
         return np.asarray(R)
 
-    def equation(self, parameter: Any) -> Equation:
+    def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the conductivity ``a(parameter)``."""
         exponential = self.transform == "exp"
         a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
-        return Equation(a, ZERO, self._source, self.boundary)
+        return StrongForm(a, ZERO, self._source, self.boundary, "conductivity")
 
 
 def is_lumped(mass: str) -> bool:

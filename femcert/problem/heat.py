@@ -19,10 +19,12 @@ from .algebraic import error_in_data
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import is_lumped, lumped_load
-from .equation import ZERO, Equation, Field, Given
-from .linear import LinearProblem, dense
+from .forward import dense
+from .linear import LinearProblem
 from .sensors import Sensors
 from .space import ParameterSpace
+from .states import Energy, TimeStepping
+from .strong import ZERO, Field, Given, StrongForm
 
 # Implicitness of each time-stepping scheme.
 THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
@@ -96,9 +98,22 @@ class HeatInitial(LinearProblem):
                 "use scheme='crank-nicolson'"
             )
 
-    def equation(self, rate: Any) -> Equation:
-        """The elliptic equation ``-div(kappa grad u) = -u_t`` at one time, for the time derivative `rate`."""
-        return Equation(self._diffusivity, ZERO, Field(self.basis, -rate), self.boundary)
+    @property
+    def time(self) -> TimeStepping:
+        """Observation times, steps and scheme; the elliptic equation ``-div(kappa grad u) = -u_t`` at one time."""
+        return TimeStepping(
+            self.times, self.steps, self.time_step, self.scheme, self.observed, self.trajectory, self._at_one_time
+        )
+
+    def _at_one_time(self, rate: Any) -> StrongForm:
+        return StrongForm(self._diffusivity, ZERO, Field(self.basis, -rate), self.boundary, "initial")
+
+    def energy(self, parameter: Any = None, state: Any = None) -> Energy:
+        """``(kappa grad u, grad u)`` and Robin terms."""
+        return Energy("energy norm", self.operator)
+
+    def system(self) -> None:
+        """None: the state depends on time."""
 
     @property
     def time_step(self) -> float:

@@ -14,9 +14,9 @@ from ..mesh.locate import interpolation_matrix
 from ..mesh.sample import Sampler
 from .boundary import Part
 from .elliptic import EllipticSource
-from .equation import Field, Given
 from .sensors import PointSensors
 from .space import ParameterSpace
+from .strong import Field, Given
 
 # A point this near to a vertex, relative to the element, is taken for it: no element may be as small as rounding.
 NEAR = 1e-10
@@ -48,7 +48,7 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
     )  # fmt: skip
     home = np.zeros(parameter.N, dtype=np.int64)
     home[parameter.element_dofs] = parents
-    equation = problem.equation(np.zeros(space.basis.N))
+    equation = problem.strong(np.zeros(space.basis.N))
     return EllipticSource(
         state,
         parameters=ParameterSpace(

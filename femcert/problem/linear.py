@@ -17,19 +17,19 @@ from ..linalg import Factorization
 from ..mesh.assembly import mass_form
 from ..mesh.elements import mass_matrix
 from .algebraic import error_in_data
-from .base import ROUNDING, Problem
+from .base import EquationProblem
 from .boundary import Value
 from .data import Data
+from .forward import BATCH, ROUNDING, LinearMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace
+from .states import Energy, SparseSystem
 
-# Columns per batch of right-hand sides: enough for the solver, few enough for memory at 1e6 dofs.
-BATCH = 16
 # Entries of a forward matrix that is cheap enough to be made for a gradient alone.
 SMALL_FORWARD_MATRIX = 10_000_000
 
 
-class LinearProblem(Problem):
+class LinearProblem(LinearMap, EquationProblem):
     """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
 
     Parameters
@@ -51,8 +51,6 @@ class LinearProblem(Problem):
     lumped
         Measure strong residuals with the lumped instead of the consistent mass matrix.
     """
-
-    linear = True
 
     def __init__(
         self,
@@ -133,22 +131,37 @@ class LinearProblem(Problem):
         r[self.boundary.prescribed] = 0.0
         return np.asarray(r)
 
-    def response(self, fields: Any) -> Array:
+    def derivatives(self, state: Any, parameter: Any) -> tuple[Any, Any]:
+        """The operator and minus the load, the same at every pair."""
+        return self.operator, -self.load
+
+    def energy(self, parameter: Any = None, state: Any = None) -> Energy | None:
+        """The norm of the operator, where it is said to be definite."""
+        return Energy("norm of the operator", self.operator, self.factor) if self.definite else None
+
+    def system(self) -> SparseSystem | None:
+        """Operator, load and sensors on the free dofs."""
+        free = self.free
+        values, H = self.boundary.values, self.sensors.matrix
+        known = (self.source - self.operator @ values)[free]
+        return SparseSystem(self.operator[free][:, free], self.load[free], H[:, free], known, H @ values)
+
+    def apply(self, fields: Any) -> Array:
         """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
         return self._observed(fields)[0]
 
     def _observed(self, fields: Any) -> tuple[Array, Array]:
-        """`response`, and the largest value of every state on the way."""
+        """`apply`, and the largest value of every state on the way."""
         u = np.zeros((self.basis.N, fields.shape[1]))
         u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
         return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0)
 
-    def adjoint_response(self, weights: Array) -> Array:
+    def adjoint(self, weights: Array) -> Array:
         """``(H S)'`` applied to columns of sensor weights: functionals on the parameter's dofs."""
         return self._pulled_back(weights)[0]
 
     def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
-        """`adjoint_response`, and the largest value of every adjoint state on the way."""
+        """`adjoint`, and the largest value of every adjoint state on the way."""
         z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
         return np.asarray(self.load[self.free].T @ z), np.abs(z).max(axis=0, initial=0.0)
 
@@ -166,7 +179,19 @@ class LinearProblem(Problem):
         loads = np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
         return frozen(np.hstack([B.T @ values for values, _ in rows]).T), np.hstack([sizes for _, sizes in rows]), loads
 
-    def forward_error(self, data: Data | None) -> float:
+    @property
+    def matrix(self) -> Array:
+        """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.
+
+        By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
+        """
+        return self._forward[0]
+
+    def rounding_of(self, data: Data | None) -> float:
+        """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
+        return self.rounding * (1.0 if data is None else data.spread)
+
+    def error(self, data: Data | None) -> float:
         """What rounding may have moved the forward map by, as a norm from Q to Y.
 
         Rounding errors of states are relative to their largest values, which may be far above what the sensors read of
@@ -184,27 +209,17 @@ class LinearProblem(Problem):
         inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
         return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
 
-    def forward_matrix(self) -> Array:
-        """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.
-
-        By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
-        """
-        return self._forward[0]
-
     def misfit_gradient(self, parameter: Any, data: Data) -> Array:
         """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.
 
         From the forward matrix where it is small, else by one state and one adjoint solve.
         """
-        q = self.check_parameter(parameter)
         k, m = self.parameters.dimension, self.check_data(data).values.size
-        if k <= m and k * m <= SMALL_FORWARD_MATRIX:
-            F = data.whiten(self.forward_matrix())
-            c, _ = self.parameters.project(q)
-            return np.asarray(F.T @ (F @ c - data.whiten(data.values - self.offset)))
-        misfit = data.whiten(self.predict(self.solve(q), q) - data.values)
-        weights = data.whiten_transposed(misfit)[:, None]
-        return np.asarray(self.parameters.matrix.T @ self.adjoint_response(weights))[:, 0]
+        if not (k <= m and k * m <= SMALL_FORWARD_MATRIX):
+            return super().misfit_gradient(parameter, data)
+        F = data.whiten(self.matrix)
+        c, _ = self.parameters.project(self.check_parameter(parameter))
+        return np.asarray(F.T @ (F @ c - data.whiten(data.values - self.offset)))
 
     @cached_property
     def _rest_state(self) -> Array | None:
@@ -232,11 +247,6 @@ def _load_bases(parameter: Basis, state: Basis) -> tuple[Basis, Basis]:
     if parameter.elem.maxdeg > state.elem.maxdeg:
         return parameter, parameter.with_element(state.elem)
     return state.with_element(parameter.elem), state
-
-
-def dense(columns: Any) -> Array:
-    """`columns` as a dense array, whether sparse or not."""
-    return columns.toarray() if issparse(columns) else np.asarray(columns)
 
 
 def _matrix(form: Any, trial: Basis, test: Basis, name: str) -> Any:

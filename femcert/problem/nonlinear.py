@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,69 @@ from skfem import Basis, BilinearForm, LinearForm, asm
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
-from .base import Problem
+from .base import EquationProblem
 from .boundary import Value
 from .data import Data
-from .linear import BATCH, dense
+from .forward import ROUNDING, Linearization, dense
 from .sensors import Sensors
 from .space import ParameterSpace
+from .states import Energy
 
 MOST_NEWTON_STEPS = 50
 MOST_HALVINGS = 30
 
 
-@dataclass(frozen=True)
-class Linearization:
-    """The state equation at a solved pair: state, factorized derivative in u, derivative in q."""
+class Tangent(Linearization):
+    """A nonlinear problem about a solved pair: ``J = -H R_u^-1 R_q B``, by forward or adjoint solves.
 
-    parameter: Array
-    state: Array
-    factor: Factorization
-    coupling: Any
+    Attributes
+    ----------
+    state
+        Of the parameter `at`.
+    factor
+        The factorized derivative ``R_u`` in the state, on the free dofs.
+    coupling
+        The derivative ``R_q`` in the parameter, rows of the free dofs.
+    """
+
+    at: Array
+
+    def __init__(
+        self, problem: NonlinearProblem, at: Array, state: Array, factor: Factorization, coupling: Any
+    ) -> None:
+        self.problem, self.parameters = problem, problem.parameters
+        self.at, self.state, self.factor, self.coupling = at, state, factor, coupling
+        self._sensors = problem.sensors.matrix[:, problem.free]
+
+    @property
+    def observation_count(self) -> int:
+        """Length of the data vector."""
+        return int(self._sensors.shape[0])
+
+    @property
+    def predicted(self) -> Array:
+        """Data of the state."""
+        return self.problem.observe(self.state)
+
+    @property
+    def offset(self) -> Array:
+        """Data of the coordinates zero, by the linearization."""
+        return self.predicted - self.matrix @ self.parameters.project(self.at)[0]
+
+    def apply(self, fields: Any) -> Array:
+        """``-H R_u^-1 R_q`` for columns of parameter dofs."""
+        return -np.asarray(self._sensors @ self.factor.solve(dense(self.coupling @ fields)))
+
+    def adjoint(self, weights: Array) -> Array:
+        """Its transpose, by adjoint solves."""
+        return -np.asarray(self.coupling.T @ self.factor.solve_transposed(dense(self._sensors.T @ weights)))
+
+    def rounding_of(self, data: Data | None) -> float:
+        """A solve loses digits as the condition number of the derivative says."""
+        return max(ROUNDING, self.factor.loss) * (1.0 if data is None else data.spread)
 
 
-class NonlinearProblem(Problem):
+class NonlinearProblem(EquationProblem):
     """State equation ``R(u, q; v) = 0`` with the user's own scikit-fem forms.
 
     Parameters
@@ -51,8 +91,6 @@ class NonlinearProblem(Problem):
     definite
         Say True where ``R_u`` is symmetric positive definite: a faster factorization.
     """
-
-    linear = False
 
     def __init__(
         self,
@@ -82,7 +120,7 @@ class NonlinearProblem(Problem):
         self._parameter_basis = basis if same else basis.with_element(parameters.basis.elem)
         self.linear_in_state = linear_in_state
         self.definite = definite
-        self._latest: Linearization | None = None
+        self._latest: Tangent | None = None
 
     @property
     def solve_tolerance(self) -> float | None:
@@ -93,11 +131,6 @@ class NonlinearProblem(Problem):
     def backend(self) -> str | None:
         """What solves the linearized equation; None if nothing was solved yet."""
         return None if self._latest is None else self._latest.factor.backend
-
-    def rounding_of(self, data: Data | None, at: Any = None) -> float:
-        """A solve loses digits as the condition number of the linearization at a parameter says."""
-        lost = 0.0 if at is None else self.linearize(at).factor.loss
-        return max(self.rounding, lost) * (1.0 if data is None else data.spread)
 
     def residual(self, state: Any, parameter: Any) -> Array:
         """Weak residual ``-R(u, q; phi_i)``, zero at prescribed dofs."""
@@ -113,14 +146,26 @@ class NonlinearProblem(Problem):
         """
         return self.linearize(parameter).state.copy()
 
-    def linearize(self, parameter: Any) -> Linearization:
+    def linearize(self, at: Any = None) -> Tangent:
         """State, factorized ``R_u`` and assembled ``R_q`` at a parameter; the latest one is kept."""
-        q = self.check_parameter(parameter)
-        if self._latest is not None and np.array_equal(self._latest.parameter, q):
+        if at is None:
+            raise InputError("a nonlinear problem is linearized about a parameter; give at=")
+        q = self.check_parameter(at)
+        if self._latest is not None and np.array_equal(self._latest.at, q):
             return self._latest
         u, factor = self._newton(q)
-        self._latest = Linearization(frozen(q), frozen(u), factor, freeze_sparse(self._coupling(u, q)[self.free]))
+        self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(self._coupling(u, q)[self.free]))
         return self._latest
+
+    def energy(self, parameter: Any = None, state: Any = None) -> Energy | None:
+        """The norm of the derivative in the state at a pair, by default at a lift of the Dirichlet values."""
+        if not self.definite:
+            return None
+        if parameter is None:
+            raise InputError("the energy norm of a nonlinear problem depends on the parameter; expected parameter=...")
+        q = self.check_parameter(parameter)
+        A = self.derivatives(self.boundary.values if state is None else state, q)[0]
+        return Energy("norm of the derivative", A, self.linearize(q).factor if self.linear_in_state else None)
 
     def derivatives(self, state: Any, parameter: Any) -> tuple[Any, Any]:
         """``R_u`` and ``R_q`` on all dofs at any pair, solved or not; Robin conditions are part of ``R_u``."""
@@ -128,30 +173,11 @@ class NonlinearProblem(Problem):
         return self._operator(u, q), self._coupling(u, q)
 
     def jacobian(self, parameter: Any) -> Array:
-        """``J = -H R_u^-1 R_q B`` at a parameter, ``(observations, dimension)``.
+        """``J = -H R_u^-1 R_q B`` at a parameter, ``(observations, dimension)``: `linearize` has it as `matrix`.
 
         By k forward or m adjoint solves, whichever is fewer, with the factorization of the state solve.
         """
-        at = self.linearize(parameter)
-        H, B = self.sensors.matrix[:, self.free], self.parameters.matrix
-        k, m = self.parameters.dimension, self.sensors.count
-        if k <= m:
-            right = dense(at.coupling @ B)
-            parts = [H @ at.factor.solve(right[:, j : j + BATCH]) for j in range(0, k, BATCH)]
-            return -np.hstack(parts)
-        rows = []
-        for i in range(0, m, BATCH):
-            z = at.factor.solve_transposed(dense(H[i : i + BATCH]).T)
-            rows.append(B.T @ (at.coupling.T @ z))
-        return -np.hstack(rows).T
-
-    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
-        """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, by one adjoint solve."""
-        at = self.linearize(parameter)
-        misfit = data.whiten(self.sensors(at.state) - self.check_data(data).values)
-        weights = data.whiten_transposed(misfit)
-        z = at.factor.solve_transposed((self.sensors.matrix.T @ weights)[self.free])
-        return -np.asarray(self.parameters.matrix.T @ (at.coupling.T @ z))
+        return self.linearize(parameter).matrix
 
     def _fields(self, u: Array, q: Array) -> dict[str, Any]:
         return {"u": self.basis.interpolate(u), "q": self._parameter_basis.interpolate(q)}

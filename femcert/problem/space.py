@@ -39,6 +39,31 @@ class Ball:
     matrix: Any = None
 
 
+@dataclass(frozen=True)
+class Split:
+    """A parameter as a member of the class and a rest, ``q = B c + q_perp``.
+
+    Attributes
+    ----------
+    coordinates
+        c, of the orthogonal projection on the span of the class.
+    outside
+        ``‖q_perp‖_Q``.
+    inside
+        A member of the class near q (dof vector): ``B c``, shrunk into the ball where there is one.
+    distance
+        ``‖q - inside‖_Q``, at least the distance of q from the class.
+    size
+        ``‖q‖_Q``.
+    """
+
+    coordinates: Array
+    outside: float
+    inside: Array
+    distance: float
+    size: float
+
+
 class ParameterSpace(Shown):
     """Parameters ``q = B c`` on the dofs of `basis`.
 
@@ -206,6 +231,16 @@ class ParameterSpace(Shown):
             return None
         M, K = self._h1_parts
         return diags(mass_matrix(self.basis, lumped=True).diagonal() ** -0.5) @ (M + K)
+
+    def split(self, field: Any) -> Split:
+        """The projection of a dof vector on the class, its rest, and how far it is from the class, all in one."""
+        q = real_vector(field, self.basis.N, "field")
+        c, remainder = self.project(q)
+        outside, member = self.norm(remainder), np.asarray(self.matrix @ c)
+        factor = self.shrinkage(member)
+        inside = member * factor
+        distance = outside if factor == 1.0 else self.norm(q - inside)
+        return Split(c, outside, inside, distance, self.norm(q))
 
     def nearest(self, field: Any) -> Array:
         """A field of the class near `field`: its projection, shrunk into the ball where there is one."""

@@ -6,15 +6,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from skfem import Basis
 
-from ..checks import Array, count, frozen, number, real_array
+from ..checks import Array, count, frozen, number, real_array, real_vector
 from ..errors import InputError
 from ..mesh.elements import check_state_basis, mass_matrix
 from ..mesh.integrate import ray_matrix, sampled_ray_matrix
 from ..mesh.locate import Locator
-from .base import ROUNDING
-from .linear import LinearProblem, dense
+from ..shown import in_brief, of_basis
+from .base import Problem, check_home
+from .data import Data
+from .forward import ROUNDING, LinearMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
@@ -74,7 +77,7 @@ class RaySensors(Sensors):
             raise InputError(f"no ray at angle {self.angles[np.argmin(hits)]:g} meets the mesh; check spacing and bins")
 
 
-class Tomography(LinearProblem):
+class Tomography(LinearMap, Problem):
     """Recover an image q from its line integrals ``y = R q``.
 
     There is no state equation: the "state" that the rays see is the image itself, so a candidate's state is None.
@@ -87,7 +90,7 @@ class Tomography(LinearProblem):
         See `RaySensors`.
     """
 
-    has_state = False
+    basis: Basis
 
     def __init__(
         self,
@@ -106,43 +109,81 @@ class Tomography(LinearProblem):
                 f"{type(basis.elem).__name__}; expected the same element"
             )
         sensors = RaySensors(basis, angles=angles, bins=bins, spacing=spacing, rule=rule)
-        # The identity u = q, written as the projection (u, v) = (q, v) without boundary conditions.
-        mass = mass_matrix(basis)
-        super().__init__(
-            basis, operator=mass, load=mass, parameters=parameters, sensors=sensors, dirichlet={}, definite=True
-        )
+        check_home(basis, parameters, sensors)
+        self.basis, self.parameters, self.sensors = basis, parameters, sensors
 
     @property
-    def rounding(self) -> float:
-        """There is no solve behind a ray's reading."""
-        return ROUNDING
+    def observation_count(self) -> int:
+        """Number of rays."""
+        return self.sensors.count
 
-    @property
-    def _solve_rounding(self) -> float:
-        return 0.0
+    def summary(self) -> dict[str, str]:
+        """Mesh, class and rays."""
+        return {
+            "mesh": of_basis(self.basis),
+            "parameters": in_brief(self.parameters),
+            "sensors": in_brief(self.sensors),
+        }
+
+    def check_state(self, state: Any) -> Array:
+        """An image, or an `InputError`."""
+        return real_vector(state, self.basis.N, "state")
 
     def solve(self, parameter: Any) -> Array:
         """The image itself."""
         return self.check_parameter(parameter).copy()
 
+    def observe(self, state: Any) -> Array:
+        """``R u`` for an image u."""
+        return self.sensors(self.check_state(state))
+
     def predict(self, state: Any, parameter: Any) -> Array:
         """``R q``: the rays read the image, whatever a candidate gives as its state."""
         return self.observe(self.check_parameter(parameter))
 
-    def _observed(self, fields: Any) -> tuple[Array, Array]:
-        """``R`` applied to columns of images."""
-        columns = dense(fields)
-        return np.asarray(self.sensors.matrix @ columns), np.abs(columns).max(axis=0)
+    def residual(self, state: Any, parameter: Any) -> Array:
+        """``(q - u, phi_i)``: how far an image that is given as a state is from the parameter."""
+        return np.asarray(mass_matrix(self.basis) @ (self.check_parameter(parameter) - self.check_state(state)))
 
-    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
+    def apply(self, fields: Any) -> Array:
+        """``R`` applied to columns of images."""
+        return np.asarray(self.sensors.matrix @ dense(fields))
+
+    def adjoint(self, weights: Array) -> Array:
         """``R'`` applied to columns of ray weights (back projection)."""
-        return np.asarray(self.sensors.matrix.T @ weights), np.abs(weights).max(axis=0)
+        return np.asarray(self.sensors.matrix.T @ weights)
 
     @cached_property
-    def _forward(self) -> tuple[Array, Array, Array]:
-        H, B = self.sensors.matrix, self.parameters.matrix
-        weights, sizes = np.asarray(abs(H).sum(axis=1)).ravel(), np.abs(B).max(axis=0)
-        return frozen(dense(H @ B)), weights, np.asarray(dense(sizes)).ravel()
+    def matrix(self) -> Array:
+        """``R B``, from coordinates to data."""
+        return frozen(dense(self.sensors.matrix @ self.parameters.matrix))
+
+    @cached_property
+    def offset(self) -> Array:
+        """Zero: an empty image has no line integrals."""
+        return frozen(np.zeros(self.observation_count))
+
+    def error(self, data: Data | None) -> float:
+        """What rounding may have moved the forward map by, as a norm from Q to Y."""
+        weights, size = self.forward_sizes
+        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
+        return ROUNDING * seen * size
+
+    @cached_property
+    def forward_sizes(self) -> tuple[Array, float]:
+        """A weight for each ray, and a number: their product bounds what is read of images of norm one in Q."""
+        sizes = np.asarray(dense(np.abs(self.parameters.matrix).max(axis=0))).ravel()
+        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
+        return self._weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
+
+    @cached_property
+    def _weights(self) -> Array:
+        return np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+
+    def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
+        """What rounding may leave in ``R u - y``, in the norm of Y."""
+        sizes = np.abs(state).max() * self._weights
+        return self.rounding_of(data) * (data.norm(sizes) + data.norm(data.values))
 
 
 def _checked_angles(angles: Any) -> Array:

@@ -9,8 +9,9 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..problem.base import ROUNDING, Problem
+from ..problem.base import Problem
 from ..problem.boundary import Part
+from ..problem.forward import ROUNDING
 from ..problem.polynomial import declared_error
 from .edges import Edges
 from .norms import StateNorm, state_norm

@@ -60,7 +60,7 @@ def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: st
     given = ElementFlux(*flux)
     if not same_mesh(given.basis.mesh, problem.basis.mesh):
         raise InputError("the flux lives on another mesh than the problem; build its basis on the same mesh")
-    workspace, equation = workspace_of(problem), problem.equation(candidate.parameter)
+    workspace, equation = workspace_of(problem), problem.strong(candidate.parameter)
     rule = workspace.rule(equation, norm, enriched=max(workspace.degree, given.trace_degree))
     r = workspace.residual(equation, problem.check_state(candidate.state), norm, rule)
 

@@ -17,8 +17,8 @@ from ..mesh.sample import Sampler, dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.equation import Equation
 from ..problem.heat import HeatInitial
+from ..problem.strong import StrongForm
 from ..problem.tomography import Tomography
 from ..shown import Shown
 from .deviation import deviation
@@ -151,7 +151,7 @@ def dual_norm(
         raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
     if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
         return _on_own_forms(problem, candidate, method, norm)
-    equation, u = problem.equation(candidate.parameter), problem.check_state(candidate.state)
+    equation, u = problem.strong(candidate.parameter), problem.check_state(candidate.state)
     workspace = workspace_of(problem)
     if method == "indicator":
         r = workspace.residual(equation, u, norm, workspace.rule(equation, norm))
@@ -167,7 +167,7 @@ def dual_norm(
 
 
 def _equilibrated(
-    workspace: Workspace, equation: Equation, state: Array, factor: Factorization, norm: str, steps: int | None
+    workspace: Workspace, equation: StrongForm, state: Array, factor: Factorization, norm: str, steps: int | None
 ) -> DualNorm:
     static = static_bound(workspace, equation, state, norm, factor, steps=steps)
     exact, words = static.exact, static.words
@@ -198,7 +198,7 @@ def _on_line(bound: LineBound, method: str, norm: str) -> DualNorm:
 
 
 def _from_below(
-    workspace: Workspace, equation: Equation, state: Array, factor: Factorization, method: str, norm: str
+    workspace: Workspace, equation: StrongForm, state: Array, factor: Factorization, method: str, norm: str
 ) -> DualNorm:
     """``"riesz"`` and ``"enriched"``: the residual on its representative in a finite space."""
     rule = workspace.rule(equation, norm)

@@ -18,7 +18,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import callable_of, check_frozen
 from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.equation import Equation, is_zero
+from ..problem.strong import StrongForm, is_zero
 from .dual import DualNorm
 from .equilibrate import equilibrated_flux
 from .lower import best_quotient, bubble_search, samples_of
@@ -64,7 +64,7 @@ def dual_norm_of_functions(
     if functions is None or not callable(getattr(functions.state, "gradient", None)):
         raise InputError(f"candidate {candidate.name!r} has no state function with a method gradient(x)")
     check_frozen(problem, candidate)
-    workspace, equation = workspace_of(problem), problem.equation(candidate.parameter)
+    workspace, equation = workspace_of(problem), problem.strong(candidate.parameter)
     rule = workspace.rule(equation, norm)
     least = min(count(order, "order"), MOST_ORDER[problem.basis.mesh.t.shape[0]])
     rule = replace(rule, order=max(rule.order, least), exact=False)
@@ -89,7 +89,7 @@ def dual_norm_of_functions(
     )
 
 
-def _residual(workspace: Workspace, equation: Equation, norm: str, rule: Rule, state: Any) -> WeakResidual:
+def _residual(workspace: Workspace, equation: StrongForm, norm: str, rule: Rule, state: Any) -> WeakResidual:
     """The residual functional of a state function, sampled: that of the zero state, with the function in its place."""
     r = workspace.residual(equation, np.zeros(workspace.basis.N), norm, rule)
     sampler, traces = r.sampler, r.traces

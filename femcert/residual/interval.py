@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from ..checks import Array
 from ..linalg import Factorization
 from ..mesh.sample import Sampler, dot
-from ..problem.equation import Equation
+from ..problem.strong import StrongForm
 from .deviation import deviation
 from .hierarchy import Space
 from .lower import UNIT
@@ -72,7 +72,7 @@ class LineBound(Sampled):
 
 
 def line_bound(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, *, loads: Array | None = None
+    workspace: Workspace, equation: StrongForm, state: Array, norm: str, *, loads: Array | None = None
 ) -> LineBound:
     """Both bounds of the dual norm of a residual on a line; they agree to rounding for smooth coefficients.
 

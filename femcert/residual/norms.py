@@ -11,22 +11,21 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import Basis, asm
+from skfem import Basis
 
 from ..checks import Array, freeze_sparse
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
-from ..mesh.assembly import diffusion_matrix, stiffness_matrix
+from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import degree, mass_matrix
 from ..mesh.sample import Fit, Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
-from ..problem.elliptic import EllipticSource, reaction_form
-from ..problem.equation import Field, Given, is_zero
 from ..problem.heat import HeatInitial
 from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from ..problem.polynomial import declared_error
+from ..problem.strong import Field, Given, is_zero
 from .edges import Edges
 from .weak import check_norm
 
@@ -214,28 +213,27 @@ def _factor(problem: Problem, matrix: Any, name: str) -> Factorization:
 
 def _linear_energy(problem: LinearProblem) -> StateNorm:
     A, basis, name = problem.operator, problem.basis, "energy norm"
-    given = getattr(problem, "equation", None)
-    if given is None:
-        return StateNorm("norm of the operator", basis, A, problem.factor)
     heat = isinstance(problem, HeatInitial)
-    equation = given(np.zeros(basis.N if heat else problem.parameters.basis.N))
-    if isinstance(problem, EllipticSource) and problem.lumped and problem.reaction.any():
-        A = diffusion_matrix(basis, problem.conductivity) + asm(reaction_form, basis, c=problem.reaction)
-        A = freeze_sparse(A if problem.boundary.operator is None else A + problem.boundary.operator)
+    zero = np.zeros(basis.N if heat else problem.parameters.basis.N)
+    equation = problem.strong(zero) if problem.time is None else problem.time.strong(zero)
+    if equation is None:
+        return StateNorm("norm of the operator", basis, A, problem.factor)
+    energy = problem.energy()
+    A = energy.matrix
     # The factorization of the problem, where it is that of the energy.
-    factor = problem.factor if A is problem.operator and not heat else _factor(problem, A, name)
+    factor = energy.factor or _factor(problem, A, name)
     return StateNorm(name, basis, A, factor, equation.conductivity, equation.reaction, _robin(problem))
 
 
 def _nonlinear_energy(problem: NonlinearProblem, state: Any, parameter: Array) -> StateNorm:
-    basis, given = problem.basis, getattr(problem, "equation", None)
+    basis = problem.basis
     u = problem.boundary.values if state is None else state
     A = problem.derivatives(u, parameter)[0]
     fixed = problem.linear_in_state
     factor = problem.linearize(parameter).factor if fixed else _factor(problem, A, "derivative")
-    if given is None:
+    equation = problem.strong(parameter)
+    if equation is None:
         return StateNorm("norm of the derivative", basis, A, factor)
-    equation = given(parameter)
     return StateNorm("energy norm", basis, A, factor, equation.conductivity, equation.reaction, _robin(problem))
 
 

@@ -63,7 +63,7 @@ def curvature(problem: Problem, data: Data, coefficients: Array, *, weight: floa
     J is the whitened derivative of the data in the coordinates.
     """
     space = _differentiable(problem).parameters
-    linear = isinstance(problem, LinearProblem)
+    linear = problem.linear
     J = problem.forward_matrix() if linear else problem.jacobian(space.field(coefficients))  # type: ignore[attr-defined]
     J = data.whiten(J)
     return float(np.sum(J.T * space.solve_gram(np.ascontiguousarray(J.T)))) + weight * space.dimension
@@ -105,8 +105,6 @@ def _ball_normal(problem: Problem, c: Array) -> Array | None:
 
 
 def _differentiable(problem: Any) -> LinearProblem | NonlinearProblem:
-    if not isinstance(problem, (LinearProblem, NonlinearProblem)):
-        raise InputError(f"no gradient is known for a {type(problem).__name__}")
     return problem
 
 
@@ -211,7 +209,7 @@ def _kkt(
 def _derivatives(problem: Problem, u: Array, q: Array) -> tuple[Any, Any]:
     """``A_u`` and ``A_q`` at any pair, on the free dofs."""
     free = problem.free
-    if isinstance(problem, LinearProblem):
+    if problem.linear:
         return problem.operator[free][:, free], -problem.load[free]
     A_u, A_q = problem.derivatives(u, q)  # type: ignore[attr-defined]
     return A_u[free][:, free], A_q[free]

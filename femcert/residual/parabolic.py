@@ -15,8 +15,8 @@ from ..mesh.elements import degree
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.equation import Equation, Field
 from ..problem.heat import HeatInitial
+from ..problem.strong import Field, StrongForm
 from ..shown import Shown
 from .interval import line_bound
 from .norms import state_norm
@@ -93,7 +93,7 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
         raise UncertifiedError("the whole boundary is insulated: the energy is no norm; give a Dirichlet or Robin part")
     workspace, factor = workspace_of(problem), state_norm(problem, "energy").factor
     points, weights = np.polynomial.legendre.leggauss(POINTS[problem.scheme])
-    k, still = problem.time_step, problem.equation(np.zeros(problem.basis.N))
+    k, still = problem.time_step, problem.time.strong(np.zeros(problem.basis.N))
     upper, lower, doubt = np.zeros(problem.steps), np.zeros(problem.steps), _not_zero(problem)
     for step in range(problem.steps):
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
@@ -146,7 +146,7 @@ def _reconstructed(u: Array, step: int, s: float, k: float, *, quadratic: bool) 
 
 
 def _at_time(
-    workspace: Workspace, equation: Equation, factor: Any, value: Array, below: bool
+    workspace: Workspace, equation: StrongForm, factor: Any, value: Array, below: bool
 ) -> tuple[float, float, str]:
     """Upper and lower bound of the dual norm at one time, and why they are none: coefficients are the same at all."""
     if isinstance(workspace.basis.mesh, MeshLine1):

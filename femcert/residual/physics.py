@@ -37,12 +37,12 @@ def physics_residuals(
     """
     check_pde_norm(pde_norm)
     q = candidate.parameter
+    if not problem.states:
+        none = Bound(0.0, "upper", "there is no state equation")
+        return none, none
     if pde_norm == "rms":
         pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
         return pde, Bound(problem.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
-    if not problem.has_state:
-        none = Bound(0.0, "upper", "there is no state equation")
-        return none, none
     if isinstance(problem, HeatInitial):
         if pde_norm != "equilibrated":
             raise InputError(f"pde_norm is {pde_norm!r}; a heat problem has 'rms' and 'equilibrated'")

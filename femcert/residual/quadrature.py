@@ -18,7 +18,7 @@ import numpy as np
 from ..checks import Array
 from ..mesh.elements import degree
 from ..mesh.sample import MOST_ORDER, Sampler
-from ..problem.equation import Equation, Field, Given, is_zero
+from ..problem.strong import Field, Given, StrongForm, is_zero
 from .stars import cross
 
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
@@ -129,7 +129,7 @@ class Rule:
 
 
 def choose_rule(
-    equation: Equation, basis: Any, *, energy: bool, enriched: int | None = None, light: bool = False
+    equation: StrongForm, basis: Any, *, energy: bool, enriched: int | None = None, light: bool = False
 ) -> Rule:
     """The order at which all integrals of a bound are exact, or their remainders negligible where that can be had.
 

@@ -12,7 +12,7 @@ from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..mesh.sample import dot
-from ..problem.equation import Equation
+from ..problem.strong import StrongForm
 from .deviation import deviation
 from .equilibrate import equilibrated_flux
 from .flux import Flux
@@ -87,7 +87,7 @@ class Static(Sampled):
 
 def static_bound(
     workspace: Workspace,
-    equation: Equation,
+    equation: StrongForm,
     state: Array,
     norm: str,
     factor: Factorization,
@@ -105,7 +105,7 @@ def static_bound(
 
 
 def _bound(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, most: int
+    workspace: Workspace, equation: StrongForm, state: Array, norm: str, factor: Factorization, most: int
 ) -> Static:
     if workspace.degree == 1 and workspace.basis.mesh.t.shape[0] == 3:
         result = _with_rule(workspace, equation, state, norm, factor, most, light=True)
@@ -126,7 +126,7 @@ def _reacts(result: Static) -> bool:
 
 
 def _with_bubbles(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, steps: int
+    workspace: Workspace, equation: StrongForm, state: Array, norm: str, factor: Factorization, steps: int
 ) -> Static:
     """The bound after bubbles beyond the trial space have been split off too.
 
@@ -142,7 +142,7 @@ def _with_bubbles(
     return checked_bound(workspace, r, parts, rule, norm, factor, flux)
 
 
-def static_lower(workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization) -> float:
+def static_lower(workspace: Workspace, equation: StrongForm, state: Array, norm: str, factor: Factorization) -> float:
     """The residual on the best combination of w and of a test function beyond the trial space."""
     rule = workspace.rule(equation, norm)
     r = workspace.residual(equation, state, norm, rule)
@@ -155,7 +155,14 @@ def static_lower(workspace: Workspace, equation: Equation, state: Array, norm: s
 
 
 def _with_rule(
-    workspace: Workspace, equation: Equation, state: Array, norm: str, factor: Factorization, steps: int, *, light: bool
+    workspace: Workspace,
+    equation: StrongForm,
+    state: Array,
+    norm: str,
+    factor: Factorization,
+    steps: int,
+    *,
+    light: bool,
 ) -> Static:
     rule = workspace.rule(equation, norm, light=light)
     r = workspace.residual(equation, state, norm, rule)

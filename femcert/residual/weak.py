@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..mesh.elements import degree
 from ..mesh.sample import Sampler, dot
 from ..problem.boundary import Part, on_facets
-from ..problem.equation import Equation, is_zero
 from ..problem.polynomial import declared_error, known_degree, unknown
+from ..problem.strong import StrongForm, is_zero
 
 # Values, gradients and values on the natural boundary of a function.
 Samples = tuple[Array, Array, Array]
@@ -37,7 +37,7 @@ class Traces:
         Why their integrals are not exact; empty where both are known polynomials along the facets.
     """
 
-    def __init__(self, equation: Equation, basis: Basis, order: int) -> None:
+    def __init__(self, equation: StrongForm, basis: Basis, order: int) -> None:
         mesh, conditions = basis.mesh, equation.boundary
         essential = [part.facets for part in conditions.dirichlet]
         outer = mesh.boundary_facets()
@@ -206,7 +206,7 @@ def check_norm(norm: str) -> str:
 
 
 def weak_residual(
-    equation: Equation, basis: Basis, state: Array, sampler: Sampler, traces: Traces, *, norm: str
+    equation: StrongForm, basis: Basis, state: Array, sampler: Sampler, traces: Traces, *, norm: str
 ) -> WeakResidual:
     """The residual of a state (dof values) in an equation."""
     a = equation.conductivity.at(sampler)

@@ -14,7 +14,7 @@ from ..mesh.elements import degree
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Equation
+from ..problem.strong import StrongForm
 from .equilibrate import Equilibration
 from .friedrichs import box_friedrichs_constant, friedrichs_constant
 from .hierarchy import ElementMatrices
@@ -59,7 +59,7 @@ class Workspace:
             self._enriched[key] = enriched_space(self.equilibration.space, self.basis, essential)
         return self._enriched[key]
 
-    def rule(self, equation: Equation, norm: str, *, enriched: int | None = None, light: bool = False) -> Rule:
+    def rule(self, equation: StrongForm, norm: str, *, enriched: int | None = None, light: bool = False) -> Rule:
         """The quadrature for an equation; found anew if its coefficient or the degree of its source changed."""
         fixed = (equation.conductivity, equation.reaction, getattr(equation.source, "basis", equation.source))
         key = norm, enriched, light
@@ -68,7 +68,7 @@ class Workspace:
             self._rules[key] = fixed, rule
         return self._rules[key][1]
 
-    def residual(self, equation: Equation, state: Array, norm: str, rule: Rule) -> WeakResidual:
+    def residual(self, equation: StrongForm, state: Array, norm: str, rule: Rule) -> WeakResidual:
         """The residual functional of a state, sampled."""
         if rule.order not in self._samplers:
             self._samplers[rule.order] = Sampler(self.basis.mesh, rule.order)

@@ -14,7 +14,7 @@ from ..checks import Array
 from ..errors import SolveError
 from ..linalg import Factorization
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import LinearMap, dense
 from ..problem.space import ParameterSpace
 from .ridge import MOST_COLUMNS, Ridge
 
@@ -59,14 +59,14 @@ def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE)
     raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}; its norm is {size:g}")
 
 
-def whitened(problem: LinearProblem, data: Data) -> tuple[Array, Array]:
+def whitened(forward: LinearMap, data: Data) -> tuple[Array, Array]:
     """F and y with ``‖F c - y‖ = ‖H u - data‖_Y``."""
-    return data.whiten(problem.forward_matrix()), data.whiten(data.values - problem.offset)
+    return data.whiten(forward.matrix), data.whiten(data.values - forward.offset)
 
 
-def ridge_in_ball(ridge: Ridge, problem: LinearProblem, data: Data, weight: float) -> Array:
+def ridge_in_ball(ridge: Ridge, forward: LinearMap, data: Data, weight: float) -> Array:
     """The minimizer of ``‖F c - y‖² + weight c' G c`` in the ball of the class."""
-    space, c = problem.parameters, ridge.coefficients(weight)
+    space, c = forward.parameters, ridge.coefficients(weight)
     if space.ball is None or space.shrinkage(space.field(c)) == 1.0:
         return c
     radius = space.ball.radius
@@ -77,8 +77,8 @@ def ridge_in_ball(ridge: Ridge, problem: LinearProblem, data: Data, weight: floa
         c = ridge.coefficients(float(np.exp(root)))
         return c * space.shrinkage(space.field(c))
     form = ball_form(space)
-    route = _by_columns if len(c) <= max(problem.observation_count, MOST_COLUMNS) else _by_dual
-    return on_sphere(route(*whitened(problem, data), space, form, weight), form, radius)[0]
+    route = _by_columns if len(c) <= max(forward.observation_count, MOST_COLUMNS) else _by_dual
+    return on_sphere(route(*whitened(forward, data), space, form, weight), form, radius)[0]
 
 
 def _by_columns(F: Array, y: Array, space: ParameterSpace, form: Any, weight: float) -> Solves:

@@ -13,8 +13,7 @@ from ..errors import InputError, SolveError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..problem.linear import dense
-from ..problem.nonlinear import NonlinearProblem
+from ..problem.forward import dense
 from ..residual.optimality import curvature, reduced_gradient
 from ..residual.projected import Limits, check_bounds, coordinate_limits, projected_norm
 from .ball import Inverse, ball_form, on_sphere, semidefinite_root
@@ -69,7 +68,7 @@ class GaussNewton:
         SolveError
             The method did not converge within the allowed evaluations.
         """
-        if not isinstance(problem, NonlinearProblem):
+        if problem.forward is not None:
             raise InputError(f"GaussNewton solves nonlinear problems; for a {type(problem).__name__} use Tikhonov")
         k = problem.parameters.dimension
         if k > MOST_COORDINATES:
@@ -137,7 +136,7 @@ class _Objective:
         L of the ball of the class, zero without one; and the bounds of the coordinates.
     """
 
-    def __init__(self, problem: NonlinearProblem, data: Data, weight: float, reference: Any, limits: Limits) -> None:
+    def __init__(self, problem: Problem, data: Data, weight: float, reference: Any, limits: Limits) -> None:
         self._problem, self._data, self.limits = problem, data, limits
         space, k = problem.parameters, problem.parameters.dimension
         self._centre = np.zeros(k) if reference is None else real_vector(reference, k, "reference")
@@ -148,7 +147,7 @@ class _Objective:
     def misfit(self, c: Array, mu: float) -> Array:
         """The rows."""
         problem, data = self._problem, self._data
-        predicted = problem.observe(problem.linearize(problem.parameters.field(c)).state)
+        predicted = problem.linearize(problem.parameters.field(c)).predicted
         penalty = self._root @ (c - self._centre)
         return np.concatenate([data.whiten(predicted - data.values), penalty, np.sqrt(mu) * (self._ball @ c)])
 
@@ -161,7 +160,7 @@ class _Objective:
 
     def jacobian(self, c: Array, mu: float) -> Array:
         """Their derivative."""
-        J = self._data.whiten(self._problem.jacobian(self._problem.parameters.field(c)))
+        J = self._data.whiten(self._problem.linearize(self._problem.parameters.field(c)).matrix)
         return np.vstack([J, self._root, np.sqrt(mu) * self._ball])
 
     def gradient(self, c: Array, mu: float) -> Array:

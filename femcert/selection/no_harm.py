@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate, Comparison, Rule, certify
-from ..certificate.rule import check_units
+from ..certificate import Certificate, Comparison, Judge, Rule
 from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..problem.base import Problem
@@ -99,7 +98,8 @@ def no_harm(
     the learned radius 1.086 exceeds the baseline's 0.105: it misses ...
     """
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
-    rule, refusal = _fixed(problem, data, rule)
+    judge, refusal = _prepared(problem, data, rule, {"baseline": baseline, "learned": learned})
+    rule = rule if judge is None else judge.rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
         safe = _baseline(problem, data, baseline)
@@ -109,18 +109,18 @@ def no_harm(
             raise refusal from None
         raise
     case = Case(problem, data, safe)
-    if refusal is not None:
+    if judge is None:
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
         return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     try:
-        base = certify(problem, data, safe, rule)
+        base = _certified(judge, safe)
     except SETUP_ERRORS as error:
         reason = f"the baseline cannot be certified: {error}"
         return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     record |= _solved(problem)
     chance = rule.failure_probability
     try:
-        candidate, other, comparison = _judged(case, learned, rule, limit, isolated=isolated)
+        candidate, other, comparison = _judged(case, learned, judge, limit, isolated=isolated)
     except CandidateFailure as failure:
         confidence = None if chance is None else Confidence(chance, None)
         reason = f"the learned candidate was not usable: {failure}{_chance(confidence, accepted=False)}"
@@ -160,19 +160,25 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
 
 
 @stage("rule")
-def _fixed(problem: Problem, data: Data, rule: Rule) -> tuple[Rule, Exception | None]:
-    """The rule with everything computed that is the same for both candidates, or why it cannot be."""
+def _prepared(
+    problem: Problem, data: Data, rule: Rule, solvers: dict[str, Any]
+) -> tuple[Judge | None, Exception | None]:
+    """The judge, with everything computed that is the same for both candidates, or why there is none."""
     try:
-        check_units(data)
-        return rule.resolved(problem, data), None
+        return rule.prepare(problem, data, solvers), None
     except SETUP_ERRORS as error:
-        return rule, error
+        return None, error
+
+
+@stage("certificates")
+def _certified(judge: Judge, candidate: Candidate) -> Certificate:
+    return judge.certified(candidate)
 
 
 def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
     """The rule's record; where there is no state, nothing of one decides."""
     found = rule.to_dict()
-    if not problem.has_state:
+    if not problem.states:
         found["decides"] = [name for name in rule.decides if name not in ("pde", "bc")]
     return found
 
@@ -190,7 +196,7 @@ def _kept(case: Case, status: str, reason: str, **rest: Any) -> Selection:
 
 
 def _judged(
-    case: Case, learned: Any, rule: Rule, time_limit: float | None, *, isolated: bool
+    case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
@@ -205,10 +211,10 @@ def _judged(
         raise
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
-        other = attempt(lambda: certify(problem, data, candidate, rule), None)
+        other = attempt(lambda: _certified(judge, candidate), None)
         if not np.isfinite(other.radius.value):
             raise CandidateFailure(f"its radius is {other.radius.value}")
-        return candidate, other, attempt(lambda: rule.compare(problem, data, safe, candidate), None)
+        return candidate, other, attempt(lambda: judge.compare(safe, candidate), None)
     except CandidateFailure as failure:
         cause = failure.__cause__
         if cause is None or _own_fault(cause, candidate):
@@ -230,7 +236,7 @@ def _own_fault(error: BaseException, candidate: Candidate) -> bool:
 
 
 def _handed_out(problem: Problem, candidate: Candidate, rule: Rule) -> Candidate:
-    if rule.judges_state or not problem.has_state:
+    if rule.uses_state or not problem.states:
         return candidate
     # Nobody looked at its state; that of its parameter belongs to what was certified.
     return Candidate(problem.solve(candidate.parameter), candidate.parameter, candidate.optimality, candidate.name)

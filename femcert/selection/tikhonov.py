@@ -13,8 +13,8 @@ from ..linalg import Factorization
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
+from ..problem.forward import LinearMap
+from ..problem.states import SparseSystem
 from ..residual import reduced_gradient_norm
 from .ball import Inverse, ball_form, on_sphere, ridge_in_ball, whitened
 from .ridge import MOST_COLUMNS, Ridge, ridge_of_columns, ridge_of_rows
@@ -68,18 +68,23 @@ class Tikhonov:
 
     def __call__(self, problem: Problem, data: Data) -> Candidate:
         """The regularized reconstruction, with the gradient norm it reached as its optimality."""
-        if not isinstance(problem, LinearProblem):
+        forward = problem.forward
+        if forward is None:
             raise InputError(f"Tikhonov solves linear problems; for a {type(problem).__name__} use GaussNewton")
         problem.check_data(data)
         k, m = problem.parameters.dimension, problem.observation_count
-        if min(k, m) > MOST_DENSE_ROWS and (_is_local(problem) or k * m > MOST_DENSE_ENTRIES):
-            return _from_optimality_system(problem, data, self._given())
-        ridge = _ridge(problem, data)
+        if min(k, m) > MOST_DENSE_ROWS:
+            # The equation of a problem with one, where its matrices are known.
+            systems = [equation.system() for equation in problem.states]
+            system = systems[0] if len(systems) == 1 else None
+            if k * m > MOST_DENSE_ENTRIES or (system is not None and _is_local(system)):
+                return _from_optimality_system(problem, data, system, self._given())
+        ridge = _ridge(forward, data)
         weight = self.weight
         if weight is None:
             assert self.choose is not None
             weight = choose_weight(ridge, self.choose, noise_level=data.noise_level, observations=m)
-        return candidate_from(problem, data, ridge_in_ball(ridge, problem, data, weight), weight)
+        return candidate_from(problem, data, ridge_in_ball(ridge, forward, data, weight), weight)
 
     def _given(self) -> float:
         if self.weight is None:
@@ -94,44 +99,42 @@ def candidate_from(problem: Problem, data: Data, coefficients: Array, weight: fl
     return Candidate.from_coefficients(problem, coefficients, optimality=optimality, name="baseline")
 
 
-def _ridge(problem: LinearProblem, data: Data) -> Ridge:
-    few = problem.parameters.dimension <= max(problem.observation_count, MOST_COLUMNS)
-    return (ridge_of_columns if few else ridge_of_rows)(*whitened(problem, data), problem.parameters)
+def _ridge(forward: LinearMap, data: Data) -> Ridge:
+    few = forward.parameters.dimension <= max(forward.observation_count, MOST_COLUMNS)
+    return (ridge_of_columns if few else ridge_of_rows)(*whitened(forward, data), forward.parameters)
 
 
-def _is_local(problem: LinearProblem) -> bool:
+def _is_local(system: SparseSystem) -> bool:
     """Whether ``H' H`` is about as sparse as a finite-element matrix (points and averages, not rays)."""
-    return bool(np.sum(np.diff(problem.sensors.matrix.indptr).astype(float) ** 2) <= 100.0 * problem.basis.N)
+    rows = np.diff(csr_matrix(system.sensors).indptr).astype(float)
+    return bool(np.sum(rows**2) <= 100.0 * system.operator.shape[0])
 
 
-def _from_optimality_system(problem: LinearProblem, data: Data, weight: float) -> Candidate:
+def _from_optimality_system(problem: Problem, data: Data, system: SparseSystem | None, weight: float) -> Candidate:
     """Minimizer from the sparse optimality system in state u, coordinates c and adjoint z.
 
     ``H' C^-1 H u + A' z = H' C^-1 y``,  ``weight G c - (l B)' z = 0``,  ``A u - l B c = f`` on the free dofs, with
     ``weight G + mu L`` for ``weight G`` where the ball asks for it.
     """
-    if isinstance(problem, HeatInitial):
-        raise InputError("a heat problem with this many sensors and dofs is not supported; take fewer sensors")
+    if system is None:
+        name = type(problem).__name__
+        raise InputError(f"a {name} with this many sensors and dofs is not supported; take fewer sensors")
     if data.covariance is not None and data.covariance.ndim == 2:
         raise InputError("with this many sensors the covariance must be a vector of variances")
-    free, boundary = problem.free, problem.boundary
     variance = np.ones(data.values.size) if data.covariance is None else np.asarray(data.covariance)
-    H = problem.sensors.matrix
-    HC = H[:, free].multiply(1.0 / variance[:, None]).tocsr().T
-    A = problem.operator[free][:, free]
-    lB = csr_matrix(problem.load[free] @ problem.parameters.matrix)
+    H, A = system.sensors, system.operator
+    HC = csr_matrix(H.multiply(1.0 / variance[:, None])).T
+    lB = csr_matrix(system.load @ problem.parameters.matrix)
     G = csr_matrix(problem.parameters.gram)
-    known = problem.source - problem.operator @ boundary.values
-    shifted = data.values - H @ boundary.values
-    n, k = len(free), G.shape[0]
-    right = np.concatenate([HC @ shifted, np.zeros(k), known[free]])
+    n, k = A.shape[0], G.shape[0]
+    right = np.concatenate([HC @ (data.values - system.prescribed), np.zeros(k), system.known])
     ball = problem.parameters.ball
     form = csr_matrix((k, k)) if ball is None else csr_matrix(ball_form(problem.parameters))
 
     def solves(mu: float) -> tuple[Array, Inverse]:
         penalty = weight * G + mu * form
-        system = bmat([[HC @ H[:, free], None, A.T], [None, penalty, -lB.T], [A, -lB, None]], format="csc")
-        factor = Factorization(system, definite=False, name="optimality system")
+        matrix = bmat([[HC @ H, None, A.T], [None, penalty, -lB.T], [A, -lB, None]], format="csc")
+        factor = Factorization(matrix, definite=False, name="optimality system")
         pad = lambda r: np.concatenate([np.zeros(n), r, np.zeros(n)])  # noqa: E731
         return factor.solve(right)[n : n + k], lambda r: factor.solve(pad(r))[n : n + k]
 

@@ -11,7 +11,8 @@ from ..checks import Array, frozen, number
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import BATCH, LinearProblem
+from ..problem.forward import BATCH
+from ..problem.linear import LinearProblem
 from .modulus import Modulus
 
 # Noise levels that an envelope covers if none are given: from that of the data to this many times it.
@@ -20,7 +21,7 @@ REACH = 100.0
 
 def conditional_parts(problem: Problem, data: Data | None, levels: Any) -> dict[str, Any]:
     """Constant, exponent, range, modulus, singular values and weakest parameter of a class with a ball."""
-    if not isinstance(problem, LinearProblem):
+    if not problem.linear:
         raise InputError(f"conditional stability is for linear problems, not for a {type(problem).__name__}")
     low, high = _range(data, levels)
     modulus = Modulus(problem, data=data)

@@ -270,7 +270,7 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     forward = scaled_forward(problem, at, data) if gap is None else gap.forward
     # A map in closed form has no states.
     closed = gap is not None and not gap.rows.any()
-    found = spectrum(problem, forward, at, data, 0.0 if closed else problem.forward_error(data))
+    found = spectrum(problem, forward, at, data, 0.0 if closed else problem.linearize(at).error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:

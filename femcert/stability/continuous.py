@@ -19,11 +19,11 @@ from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
-from ..problem.equation import Equation, Field
+from ..problem.forward import dense
 from ..problem.heat import HeatInitial
 from ..problem.insert import cut_at_sensors
-from ..problem.linear import dense
 from ..problem.sensors import AverageSensors, PointSensors
+from ..problem.strong import Field, StrongForm
 from ..problem.tomography import Tomography
 from ..residual.boundary import refuse_unresolved
 from ..residual.interval import line_bound
@@ -194,7 +194,7 @@ class _Bounds:
         self.problem = problem
         self.workspace = Workspace(problem)
         self.factor = state_norm(problem, "energy").factor
-        zero = problem.equation(np.zeros(problem.parameters.basis.N))
+        zero = problem.strong(np.zeros(problem.parameters.basis.N))
         self.equation = replace(zero, boundary=_homogeneous(problem.boundary)) if homogeneous else zero
         if zero.conductivity.error > 0.0 or zero.reaction.error > 0.0:
             # It would change the residual on the adjoint states, which is computed.
@@ -206,7 +206,7 @@ class _Bounds:
 
     def of(self, source: Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
         """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
-        equation: Equation = replace(self.equation, source=source)
+        equation: StrongForm = replace(self.equation, source=source)
         bound: Any
         if isinstance(self.problem.basis.mesh, MeshLine1):
             bound = line_bound(self.workspace, equation, state, "energy", loads=loads)

@@ -63,7 +63,7 @@ from ..errors import UncertifiedError
 from ..mesh.assembly import diffusion_matrix
 from ..problem.data import Data
 from ..problem.elliptic import EllipticCoefficient, reaction_form
-from ..problem.linear import BATCH, dense
+from ..problem.forward import BATCH, dense
 
 # Rounding of the Gram matrices and of the formulas, relative to their size.
 ROUNDING = 1e-10
@@ -160,7 +160,7 @@ class _Local:
         self.problem, self.data, self.point = problem, data, point
         self.exponential = problem.transform == "exp"
         self.fields = problem.basis.with_element(space.basis.elem)
-        q0 = np.asarray(self.fields.interpolate(point.parameter))
+        q0 = np.asarray(self.fields.interpolate(point.at))
         self.a0 = np.exp(q0) if self.exponential else q0
         # a' / a
         self.relative = np.ones_like(q0) if self.exponential else 1.0 / q0

@@ -12,7 +12,6 @@ from ..checks import Array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import LinearProblem
 from ..problem.nonlinear import NonlinearProblem
 from ..problem.space import ParameterSpace
 
@@ -56,7 +55,7 @@ def spectrum(problem: Problem, scaled: Array, at: Any, data: Data | None, error:
     """
     R = problem.parameters.root
     _, sigma, Vt = svd(scaled, full_matrices=False)
-    rounding, kept = _rounding(problem, sigma, problem.rounding_of(data, at), error)
+    rounding, kept = _rounding(problem, sigma, problem.linearize(at).rounding_of(data), error)
     return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
 
 
@@ -70,8 +69,8 @@ def scaled_forward(problem: Problem, at: Any, data: Data | None) -> Array:
 
 
 def _derivative(problem: Problem, at: Any) -> Array:
-    if isinstance(problem, LinearProblem):
-        return problem.forward_matrix()
+    if problem.linear:
+        return problem.linearize().matrix
     if not isinstance(problem, NonlinearProblem):
         raise InputError(f"no forward matrix is known for a {type(problem).__name__}")
     if at is None:

@@ -15,13 +15,13 @@ from ..mesh.integrate import disc_averages, ray_integrals
 from ..mesh.locate import is_affine
 from ..mesh.read import diameters, measures
 from ..mesh.sample import Sampler
-from ..problem.base import ROUNDING, Problem
+from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.equation import Given
+from ..problem.forward import ROUNDING, dense
 from ..problem.heat import HeatInitial
-from ..problem.linear import dense
 from ..problem.modes import SineSpace
 from ..problem.sensors import AverageSensors, PointSensors, Sensors
+from ..problem.strong import Given
 from ..problem.tomography import RaySensors, Tomography
 from ..residual.friedrichs import connected_parts
 from ..residual.quadrature import MOST_ORDER
@@ -193,7 +193,7 @@ def _all_essential(boundary: BoundaryConditions, mesh: Any) -> bool:
 
 
 def _diffusivity(problem: HeatInitial) -> Any:
-    given = problem.equation(np.zeros(problem.basis.N)).conductivity
+    given = problem.time.strong(np.zeros(problem.basis.N)).conductivity
     if not isinstance(given, Given) or given.varies:
         return None
     values = given.at(Sampler(problem.basis.mesh, 0))

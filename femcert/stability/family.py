@@ -25,7 +25,8 @@ from ..linalg import (
     separated_eigenpairs,
 )
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import dense
+from ..problem.linear import LinearProblem
 from .ball_form import ROUNDING, BallForm
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
@@ -83,7 +84,7 @@ class Family:
 
     def _functionals(self, weights: Array) -> Array:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
-        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint_response(weights))
+        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint(weights))
 
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
@@ -92,7 +93,7 @@ class Family:
 
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
-        values = self._problem.response(self._problem.parameters.matrix @ X)
+        values = self._problem.apply(self._problem.parameters.matrix @ X)
         return values if self.data is None else self.data.whiten(values)
 
     def least_misfit(self, values: Array, radius: float, most: float) -> float:

@@ -12,7 +12,6 @@ from ..checks import Array, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import LinearProblem
 from .family import Family
 
 # Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
@@ -53,7 +52,7 @@ class Modulus:
     """
 
     def __init__(self, problem: Problem, *, data: Data | None = None, radius: float | None = None) -> None:
-        if not isinstance(problem, LinearProblem):
+        if not problem.linear:
             raise InputError(f"problem is a {type(problem).__name__}; the modulus is for linear problems")
         ball = problem.parameters.ball
         if ball is None:

@@ -12,8 +12,9 @@ from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization, inverse_eigenpair, largest_eigenvalue
 from ..problem.base import Problem
 from ..problem.data import Data
+from ..problem.forward import dense
 from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem, dense
+from ..problem.linear import LinearProblem
 
 
 class SparseForward:

@@ -15,8 +15,9 @@ from ..linalg import Factorization, solve_mass
 from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.data import Data
+from ..problem.forward import BATCH, dense
 from ..problem.heat import HeatInitial
-from ..problem.linear import BATCH, LinearProblem, dense
+from ..problem.linear import LinearProblem
 from ..residual.norms import state_norm
 
 # Rounding of the Gram matrices, relative to their largest eigenvalue.

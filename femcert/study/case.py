@@ -45,7 +45,7 @@ For ``femcert refine``, a source that is known, on finer and finer meshes: table
 ``source``, a number or a table by subdomain), ``boundary``, and ``study`` with the options of `refinement_study`.
 
 The keys of a table with a ``kind`` are the arguments of the class that `PROBLEMS`, `CLASSES`, `SENSORS`, `BASELINES` or
-`RULES` names for it, and their values mean the same. A value of a coefficient or a boundary condition is a number, a
+`RULES` of `kinds` names for it, with the same meaning. A value of a coefficient or a boundary condition is a number, a
 formula in x and y, or a table of these by subdomain or boundary.
 """
 
@@ -59,146 +59,23 @@ from typing import Any, TypeVar
 import numpy as np
 from skfem import Basis, Mesh
 
-from ..certificate import (
-    Dominance,
-    ExactRadius,
-    GuaranteedRadius,
-    OperationalRadius,
-    ResidualRadius,
-    Rule,
-    StochasticRadius,
-)
-from ..checks import count, known_keys, naming, number
+from ..certificate import Rule
+from ..checks import known_keys, naming, number
 from ..errors import InputError
-from ..mesh import load_mesh
-from ..problem import (
-    AverageSensors,
-    BoundarySensors,
-    Candidate,
-    CoarseSpace,
-    CosineSpace,
-    Data,
-    EigenmodeSpace,
-    EllipticCoefficient,
-    EllipticSource,
-    FullSpace,
-    FunctionSpace,
-    HeatInitial,
-    PointSensors,
-    Problem,
-    RaySensors,
-    RegionSensors,
-    RegionSpace,
-    SineSpace,
-    Tomography,
-)
+from ..problem import Candidate, Data, EllipticSource, HeatInitial, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
-from ..selection import GaussNewton, Selection, Tikhonov, no_harm
+from ..selection import Selection, Tikhonov, no_harm
 from ..timing import stage
 from .conditions import boundary_values, coefficient_value, lagrange
-from .expression import Expression
 from .keys import Table, check_choice, checked_table, checked_text, parsed_file, shown
+from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
 from .level import Case
 from .measurements import Dataset, Measurements
 from .refinement import Plan
 
 Made = TypeVar("Made")
 
-
-def read_mesh(folder: Path, *, file: str) -> Mesh:
-    """The mesh in a file, whose name is relative to the folder of the case."""
-    with stage("mesh"):
-        return load_mesh(folder / file)
-
-
-def tomography(basis: Basis, *, parameters: ParameterSpace, sensors: Sensors) -> Tomography:
-    """A problem whose rays are the sensors of the case."""
-    if not isinstance(sensors, RaySensors):
-        raise InputError("sensors.kind does not fit; an image is seen by 'rays'")
-    rays = {name: getattr(sensors, name) for name in ("angles", "bins", "spacing", "rule")}
-    return Tomography(basis, parameters=parameters, **rays)
-
-
-def ray_sensors(
-    basis: Basis, *, angles: Any, bins: int, spacing: float | None = None, rule: str = "exact"
-) -> RaySensors:
-    """`RaySensors`; a whole number of angles is spread evenly over half a turn."""
-    if isinstance(angles, int):
-        angles = (180.0 / count(angles, "angles") * np.arange(angles)).tolist()
-    return RaySensors(basis, angles=angles, bins=bins, spacing=spacing, rule=rule)
-
-
-def function_space(basis: Basis, functions: Any, *, inner: str = "l2") -> FunctionSpace:
-    """The span of formulas, which must be linearly independent."""
-    if not isinstance(functions, list) or not functions:
-        raise InputError(f"functions is {shown(functions)}; expected a list of formulas in x and y")
-    texts = [checked_text(text, f"class.functions[{i}]", "a formula in x and y") for i, text in enumerate(functions)]
-    made = [Expression(text, f"class.functions[{i}]").as_function() for i, text in enumerate(texts)]
-    space = FunctionSpace(basis, made, inner=inner)
-    with naming("class.functions"):
-        space.root  # noqa: B018  (dependent ones are refused here, where the key is known)
-    return space
-
-
-def candidate_of(
-    problem: Problem,
-    folder: Path,
-    *,
-    file: str,
-    parameter: str = "parameter",
-    state: str | None = None,
-    name: str | None = None,
-    tolerance: float | None = None,
-    optimality: float | None = None,
-) -> Candidate:
-    """The learned candidate from its file; `optimality` is for a file that has none."""
-    if name is not None and (len(name) > MOST_NAME or not name.isprintable()):
-        expected = f"a name of at most {MOST_NAME} characters, without control characters"
-        raise InputError(f"name is {shown(name)}; expected {expected}")
-    with stage("candidate"), naming("candidate.file"):
-        made = Candidate.from_file(
-            problem, folder / file, name=name, parameter=parameter, state=state, tolerance=tolerance
-        )
-    if optimality is None:
-        return made
-    if made.optimality is not None:
-        raise InputError("optimality is given, and in candidate.file too; expected one of them")
-    known = {"mesh": problem.basis.mesh, "interpolation": made.interpolation}
-    return Candidate(made.state, made.parameter, number(optimality, "optimality", least=0.0), made.name, **known)
-
-
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "elliptic-source": EllipticSource,
-    "elliptic-coefficient": EllipticCoefficient,
-    "heat-initial": HeatInitial,
-    "tomography": tomography,
-}
-CLASSES: dict[str, Callable[..., ParameterSpace]] = {
-    "eigenmodes": EigenmodeSpace,
-    "sine": SineSpace,
-    "cosine": CosineSpace,
-    "regions": RegionSpace,
-    "coarse": CoarseSpace,
-    "functions": function_space,
-    "full": FullSpace,
-}
-SENSORS: dict[str, Callable[..., Sensors]] = {
-    "points": PointSensors,
-    "averages": AverageSensors,
-    "regions": RegionSensors,
-    "boundary": BoundarySensors,
-    "rays": ray_sensors,
-}
-BASELINES: dict[str, Callable[..., Any]] = {"tikhonov": Tikhonov, "gauss-newton": GaussNewton}
-RULES: dict[str, Callable[..., Rule]] = {
-    "residual": ResidualRadius,
-    "operational": OperationalRadius,
-    "stochastic": StochasticRadius,
-    "guaranteed": GuaranteedRadius,
-    "exact": ExactRadius,
-    "dominance": Dominance,
-}
 COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
 SECTIONS = ("mesh", "problem", "boundary", "class", "sensors", "data", "baseline", "candidate", "rule", "output")
 NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate", "rule")
@@ -206,7 +83,6 @@ REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
 # All files that a case may write, the page last; and those that it writes unless it says otherwise.
 OUTPUTS = ("selection.json", "summary.csv", "fields.vtu", "fields.xdmf", "report.html")
 FILES = tuple(name for name in OUTPUTS if name != "fields.xdmf")
-MOST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -496,13 +372,12 @@ def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:
 
 def _baseline(table: Table | None, problem: Problem) -> Any:
     """The classical solver that fits the problem."""
-    fitting = "tikhonov" if problem.linear else "gauss-newton"
+    what, fitting = ("linear", "tikhonov") if problem.forward is not None else ("nonlinear", "gauss-newton")
     if table is None:
-        if not problem.linear:
+        if fitting != "tikhonov":
             raise InputError(f"section [baseline] is missing; expected kind = {fitting!r} and a weight")
         return Tikhonov(choose="discrepancy")
     if table.kind != fitting:
-        what = "linear" if problem.linear else "nonlinear"
         raise InputError(f"baseline.kind is {table.kind!r}; a {what} problem is solved by {fitting!r}")
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.values.items()}
     return table(values=values)

@@ -123,7 +123,7 @@ def _candidate(case: Case, baseline: Candidate | None) -> Any:
         return baseline
     if callable(q) or np.ndim(q) == 0:
         return Candidate.from_functions(problem, parameter=q, name="Galerkin")
-    return Candidate(problem.solve(q) if problem.has_state else None, q, name="Galerkin")
+    return Candidate(problem.solve(q), q, name="Galerkin")
 
 
 def _certified(
@@ -155,7 +155,7 @@ def _constant(case: Case, reference: Candidate) -> Bound | None:
     if problem.parameters.dimension > problem.observation_count:
         return None
     try:
-        at = None if problem.linear else reference.parameter
+        at = None if problem.forward is not None else reference.parameter
         return stability(problem, at=at, data=case.data, validate=False).constant
     except UncertifiedError:
         return None

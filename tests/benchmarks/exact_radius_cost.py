@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
-from femcert.certificate.consistent import fit
+from femcert.evidence.consistent import fit
 
 COUNT, ROWS, COLUMNS, ROUNDS, BAR = 100_000, 20, 10, 3, 100.0
 

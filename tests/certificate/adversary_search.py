@@ -18,7 +18,7 @@ from closed_forms import heat_case, on_line, on_square
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.problem.linear import dense
+from femcert.problem.forward import dense
 from femcert.problem.space import ParameterSpace
 
 # What a bound may be off by the rounding of the error that it is compared with.
@@ -42,7 +42,7 @@ class Arena:
 
 @cache
 def _unseen(problem: Any) -> tuple[np.ndarray, np.ndarray]:
-    response = problem.response(np.eye(problem.parameters.basis.N))
+    response = problem.apply(np.eye(problem.parameters.basis.N))
     parameters = np.linalg.svd(response)[2][::-1].T
     return parameters, np.linalg.svd(dense(problem.sensors.matrix))[2][::-1].T
 
@@ -141,9 +141,9 @@ class Round:
         problem = self.problem = arena.problem
         self.truth = self._truth(arena.forward.shape[1])
         self.data = self._data(arena.forward @ self.truth)
-        self.rule = opponent.rule.resolved(problem, self.data)
+        self.judge_of_rule = opponent.rule.prepare(problem, self.data)
         self.safe = self._baseline()
-        self.base = self.rule.certify(problem, self.data, self.safe)
+        self.base = self.judge_of_rule.certify(self.safe)
         self.true_field = problem.parameters.field(self.truth)
 
     def _truth(self, dimension: int) -> np.ndarray:
@@ -191,7 +191,7 @@ class Round:
         return self.tally
 
     def _state(self, q: np.ndarray) -> np.ndarray | None:
-        return self.problem.solve(q) if self.problem.has_state else None
+        return self.problem.solve(q) if self.problem.states else None
 
     def moved(self, candidate: fc.Candidate, step: float) -> fc.Candidate:
         """One trick of the adversary."""
@@ -244,8 +244,8 @@ class Round:
         # Also a spike between the nodes of a function is none of what is judged and handed out: the dof values.
         self.tally.tries += 1
         try:
-            found = self.rule.certify(self.problem, self.data, candidate)
-            comparison = self.rule.compare(self.problem, self.data, self.safe, candidate)
+            found = self.judge_of_rule.certify(candidate)
+            comparison = self.judge_of_rule.compare(self.safe, candidate)
         except fc.UncertifiedError:
             return -np.inf
         error = self.arena.distance(candidate.parameter, self.truth)

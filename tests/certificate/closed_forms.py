@@ -90,7 +90,7 @@ class Case:
         c, rest = problem.parameters.project(candidate.parameter)
         inside = problem.parameters.field(c)
         own = problem.predict(problem.solve(inside), inside)
-        given = state == "given" and problem.has_state
+        given = state == "given" and problem.states
         read = problem.predict(candidate.state, candidate.parameter) if given else own
         total = data.norm(read - data.values) + data.norm(read - own) + data.noise_level
         return total / self._sigma + problem.parameters.norm(rest)
@@ -106,14 +106,14 @@ class Case:
         data = fc.Data(clean + noise * (delta / np.linalg.norm(noise)), delta * (1.0 + 1e-12))
         off = 0.0 if kind == "truth" else float(rng.choice([1e-3, 0.1, 1.0]))
         q = problem.parameters.field(truth + off * rng.standard_normal(truth.size))
-        u = problem.solve(q) if problem.has_state else None
+        u = problem.solve(q) if problem.states else None
         if kind in ("out of class", "all of it"):
             q = q + off * rng.standard_normal(q.size)
-        if problem.has_state and kind in ("state off", "all of it"):
+        if problem.states and kind in ("state off", "all of it"):
             wobble = off * rng.standard_normal(u.shape) * np.abs(u).max()
             wobble[problem.boundary.prescribed] = 0.0
             u = u + wobble
-        if problem.has_state and kind in ("boundary off", "all of it"):
+        if problem.states and kind in ("boundary off", "all of it"):
             lift = np.zeros_like(u)
             lift[problem.boundary.prescribed] = off * np.abs(u).max()
             u = u + lift

@@ -51,7 +51,7 @@ def test_weights_are_recorded_as_numbers(tmp_path):
 
 def test_one_weight_certified_one_given():
     problem, data, truth = problem_and_data()
-    rule = fc.OperationalRadius(pde="certified", bc=2.0, pde_norm="equilibrated").resolved(problem, data)
+    rule = fc.OperationalRadius(pde="certified", bc=2.0, pde_norm="equilibrated").prepare(problem, data).rule
     assert rule.bc == 2.0
     assert rule.pde == certified_weights(problem, data=data).pde.value
     assert fc.StoppingRule(problem, data, RULE, 1e9)(fc.Candidate(problem.solve(truth), truth))

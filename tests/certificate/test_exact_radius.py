@@ -75,9 +75,9 @@ def test_it_is_attained():
     truth = space.field([1.0, -0.5, 0.25, 0.1])
     data = observed(problem, truth, 0.05, 1)
     q = space.field([0.9, -0.4, 0.2, 0.0]) + 0.1 * np.sin(9.0 * problem.basis.doflocs[0])
-    rule = fc.ExactRadius().resolved(problem, data)
-    found = fc.certify(problem, data, fc.Candidate(problem.solve(q), q), rule)
-    value, witness = rule.evidence.farthest(q)
+    judge = fc.ExactRadius().prepare(problem, data)
+    found = judge.certify(fc.Candidate(problem.solve(q), q))
+    value, witness = judge.evidence.farthest(q)
     assert found.radius.value == value
     # A parameter of the class that explains the data, and is as far away as the radius says.
     assert data.norm(problem.observe(problem.solve(witness)) - data.values) <= 0.05 * (1.0 + 1e-9)
@@ -210,20 +210,6 @@ def test_a_nonlinear_ball_counts():
     far = observed(coefficient(None), space.field([1.0, 0.0]), 1e-5, 0)
     with pytest.raises(fc.InconsistentError, match="no parameter of the class"):
         fc.certify(problem, far, zero, fc.ExactRadius())
-
-
-def test_a_resolved_rule_does_not_take_its_constant_to_other_data():
-    basis = BASES["line P2"]()
-    space, sensors = fc.SineSpace(basis, 4), fc.PointSensors(basis, np.linspace(0.1, 0.9, 9))
-    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
-    truth = space.field([1.0, 0.5, -0.3, 0.2])
-    y = problem.observe(problem.solve(truth))
-    data, zero = fc.Data(y, 1e-3), fc.Candidate(np.zeros(basis.N), np.zeros(basis.N))
-    for kind in (fc.ExactRadius, fc.Dominance):
-        stale = kind(guarantee="continuous").resolved(problem, fc.Data(y, 1.0, np.full(9, 1e-6)))
-        assert fc.certify(problem, data, zero, stale).contains(truth)
-    stale = fc.GuaranteedRadius().resolved(problem, fc.Data(y, 1.0, np.full(9, 1e-6)))
-    assert fc.certify(problem, data, zero, stale).contains(truth)
 
 
 def test_without_noise_a_large_ball_has_no_radius(monkeypatch):

@@ -56,12 +56,11 @@ def test_a_noise_level_that_is_too_small_is_noticed_by_every_rule(problem, name)
 
 
 @pytest.mark.parametrize("name", ["guaranteed", "exact, continuous", "residual"])
-def test_a_rule_that_was_resolved_for_other_data_checks_again(problem, name):
+def test_a_rule_looks_at_the_data_that_it_is_prepared_for(problem, name):
     good, bad = measured(problem, 0, claimed=1.0), measured(problem, 0, claimed=0.3)
-    rule = RULES[name].resolved(problem, good)
-    assert rule.resolved(problem, good) is rule
+    RULES[name].prepare(problem, good)
     with pytest.raises(fc.InconsistentError):
-        rule.resolved(problem, bad)
+        RULES[name].prepare(problem, bad)
 
 
 def test_a_constant_that_is_given_does_not_switch_the_check_off(problem):

@@ -125,7 +125,7 @@ def candidates(problem, data, truth, seed):
     weakest = fc.stability(problem, data=data).weakest
 
     def solved(q, state=None):
-        u = None if not problem.has_state else problem.solve(q) if state is None else state
+        u = None if not problem.states else problem.solve(q) if state is None else state
         return fc.Candidate(u, q, optimality=0.0)
 
     yield "truth", solved(truth)
@@ -137,7 +137,7 @@ def candidates(problem, data, truth, seed):
     rough = rng.standard_normal(truth.size)
     yield "out of class", solved(truth + 0.3 * rough)
     yield "rough", solved(rough)
-    if problem.has_state:
+    if problem.states:
         # States that hide the misfit of an unrelated parameter.
         yield "truth's state", solved(truth + 2.0 * weakest, problem.solve(truth))
         yield "fitted state", solved(truth + 2.0 * weakest, fitted_state(problem, data))
@@ -202,7 +202,7 @@ def test_the_radius_is_tight_along_the_weakest_direction(name, weighted):
     data = observations(problem, truth, 0.0, weighted, 1)
     found = fc.stability(problem, data=data)
     q = truth + 3.0 * found.weakest
-    candidate = fc.Candidate(problem.solve(q) if problem.has_state else None, q)
+    candidate = fc.Candidate(problem.solve(q) if problem.states else None, q)
     certificate = fc.certify(problem, data, candidate, fc.OperationalRadius(pde=0.0, bc=0.0))
     assert certificate.radius.side == "upper"
     assert 1.0 <= certificate.sharpness(truth) <= 1.0 + 1e-6

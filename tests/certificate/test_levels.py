@@ -145,7 +145,7 @@ def test_the_level_of_dominance_holds_for_candidates_that_know_the_data():
         truth, data = measured(problem, rng)
         pair = [fc.Candidate.from_coefficients(problem, c) for c in candidates(problem, data, rng)]
         rule = fc.Dominance(zeta=ZETA)
-        comparison = rule.resolved(problem, data).compare(problem, data, *pair)
+        comparison = rule.prepare(problem, data).compare(*pair)
         field, norm_of = problem.parameters.field(truth), problem.parameters.norm
         base, learned = (norm_of(c.parameter - field) for c in pair)
         accepted += comparison.accepts(0.0)
@@ -156,7 +156,7 @@ def test_the_level_of_dominance_holds_for_candidates_that_know_the_data():
 
 def test_the_confidence_ellipsoid_has_its_level():
     """Over all directions at once it is met by chance zeta, neither more nor less."""
-    from femcert.certificate.consistent import ConsistentSet
+    from femcert.evidence.consistent import ConsistentSet
 
     rng, trials, missed = np.random.default_rng(2), 2000, 0
     for _ in range(trials):

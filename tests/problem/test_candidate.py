@@ -114,7 +114,7 @@ def test_files(problem, tmp_path):
     np.savez(path, parameter=candidate.parameter)
     solved = fc.Candidate.from_file(problem, path, name="bare")
     assert (solved.name, solved.optimality) == ("bare", None)
-    if problem.has_state:
+    if problem.states:
         assert np.allclose(solved.state, candidate.state)
 
 

@@ -175,7 +175,7 @@ def test_one_factorization_for_all_steps_and_columns():
     problem.forward_matrix()
     problem.solve(np.ones(basis.N))
     problem.trajectory(np.ones(basis.N))
-    problem.adjoint_response(np.eye(problem.observation_count))
+    problem.adjoint(np.eye(problem.observation_count))
     assert factorization_count() == before + 1
 
 

@@ -113,8 +113,8 @@ def problem(request):
 
 def test_columns_equal_rows(problem):
     """F by forward solves and F by adjoint solves, two implementations."""
-    columns = problem.response(np.eye(problem.parameters.basis.N))
-    rows = problem.adjoint_response(np.eye(problem.observation_count)).T
+    columns = problem.apply(np.eye(problem.parameters.basis.N))
+    rows = problem.adjoint(np.eye(problem.observation_count)).T
     assert columns.shape == rows.shape == (problem.observation_count, problem.parameters.basis.N)
     assert np.abs(columns).max() > 1e-6
     assert np.abs(columns - rows).max() < 1e-10 * np.abs(columns).max()
@@ -136,9 +136,9 @@ def test_one_factorization_for_everything(problem):
     q = np.ones(problem.parameters.basis.N)
     before = factorization_count()
     problem.solve(q)
-    problem.response(np.eye(len(q))[:, :20])
-    problem.adjoint_response(np.eye(problem.observation_count))
-    fresh = 0 if problem.has_state else 1
+    problem.apply(np.eye(len(q))[:, :20])
+    problem.adjoint(np.eye(problem.observation_count))
+    fresh = 0 if problem.states else 1
     assert factorization_count() - before <= fresh
 
 
@@ -184,7 +184,7 @@ def test_adjoint_identity(seed, name):
     rng = np.random.default_rng(seed)
     f = rng.standard_normal((problem.parameters.basis.N, 2))
     w = rng.standard_normal((problem.observation_count, 3))
-    left, right = problem.response(f).T @ w, f.T @ problem.adjoint_response(w)
+    left, right = problem.apply(f).T @ w, f.T @ problem.adjoint(w)
     assert np.allclose(left, right, rtol=0, atol=1e-10 * np.linalg.norm(f) * np.linalg.norm(w))
 
 

@@ -6,8 +6,8 @@ from skfem import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.mesh.sample import Sampler
-from femcert.problem.equation import Given
 from femcert.problem.polynomial import declared_error, known_degree, unknown
+from femcert.problem.strong import Given
 
 
 class Slope:

@@ -141,7 +141,7 @@ def test_sampled_rule():
 def test_there_is_no_state_but_the_image():
     basis = unit_basis("triangle P1", 4)
     problem = fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[10.0, 80.0], bins=4)
-    assert not problem.has_state
+    assert not problem.states
     q = np.random.default_rng(0).standard_normal(basis.N)
     image = problem.solve(q)
     assert np.array_equal(image, q)

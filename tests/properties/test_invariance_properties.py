@@ -115,7 +115,7 @@ def test_the_coefficient_problem(name, motion):
 def test_all_singular_values(build, motion):
     one, other = build("tri P1", STILL), build("tri P1", motion)
     c = coefficients(one.problem, 1)
-    at = [None if posed.problem.linear else posed.truth(c) for posed in (one, other)]
+    at = [None if posed.problem.forward else posed.truth(c) for posed in (one, other)]
     first, second = (fc.stability(posed.problem, at=q) for posed, q in zip((one, other), at, strict=True))
     np.testing.assert_allclose(second.singular_values, first.singular_values, rtol=SAME)
     assert second.constant.value == pytest.approx(first.constant.value, rel=SAME)

@@ -63,7 +63,7 @@ def test_a_candidate_saved_and_loaded_is_the_same_to_the_last_bit(tmp_path_facto
     posed = data.draw(st.sampled_from([source("tri P1"), heat("line P1"), tomography("quad Q1")]))
     problem = posed.problem
     shape = (int(problem.basis.N), *([len(problem.times)] if isinstance(problem, fc.HeatInitial) else []))
-    state = data.draw(arrays(float, shape, elements=numbers)) if problem.has_state else None
+    state = data.draw(arrays(float, shape, elements=numbers)) if problem.states else None
     parameter = data.draw(arrays(float, int(problem.parameters.basis.N), elements=numbers))
     optimality = data.draw(st.none() | st.floats(0.0, 1e300))
     candidate = fc.Candidate(state, parameter, optimality)

@@ -63,7 +63,6 @@ def test_a_candidate_equal_to_the_baseline_is_accepted_and_twice_the_same(name, 
     data = posed.data(c, noise=noise, seed=seed)
     baseline = posed.candidate(0.9 * c, off=off, outside=outside)
     for rule in rules.values():
-        rule = rule.resolved(posed.problem, data)
         first, second = (
             fc.no_harm(posed.problem, data, baseline=baseline, learned=twin(baseline), rule=rule) for _ in range(2)
         )
@@ -94,7 +93,6 @@ def test_a_nan_in_a_field_is_never_accepted(name, bad, seed, place, where):
     broken.flat[place % broken.size] = bad
     learned = fc.Candidate(**{**fields, where: broken}, optimality=0.0)
     for rule in rules.values():
-        rule = rule.resolved(posed.problem, data)
         found = fc.no_harm(posed.problem, data, baseline=baseline, learned=learned, rule=rule, tolerance=1e300)
         assert found.accepted is False
         assert where in found.reason

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from property_problems import POINTS, coefficient, heat, regions, source, tomography
 
 import femcert as fc
-from femcert.problem.linear import dense
+from femcert.problem.forward import dense
 
 ELEMENTS = ["line P1", "line P2", "tri P1", "tri P2", "quad Q1", "quad Q2"]
 # Of the arithmetic; where it counts, the constants differ by far more.
@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 def test_a_sensor_more_never_increases_the_constant(build, name, count, seed):
     few, more = build(name, count=count), build(name, count=count + 1)
     at = None
-    if not few.problem.linear:
+    if not few.problem.forward:
         at = few.truth(np.random.default_rng(seed).standard_normal(few.problem.parameters.dimension))
     before, after = (fc.stability(posed.problem, at=at) for posed in (few, more))
     assert after.constant.value <= before.constant.value * (1.0 + ROUNDING)

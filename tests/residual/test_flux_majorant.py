@@ -103,7 +103,7 @@ def test_the_crude_constant_is_far_above_the_quotient_of_constants(options, size
     problem = fc.EllipticSource(
         basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), dirichlet={}, **options
     )
-    tools, equation = workspace_of(problem), problem.equation(np.ones(basis.N))
+    tools, equation = workspace_of(problem), problem.strong(np.ones(basis.N))
     energy = 1e-12 * (size**2 if "reaction" in options else size)
     for norm, quotient in (("energy", size / np.sqrt(energy)), ("h1", 1.0)):
         rule = tools.rule(equation, norm)
@@ -192,7 +192,7 @@ def test_the_estimators_flux_seen_by_scikit_fem(element, boundary):
     rng = np.random.default_rng(len(boundary))
     case = build(rng, element, "constant", boundary, 0.0)
     problem, mesh = case.problem, case.problem.basis.mesh
-    tools, equation = workspace_of(problem), problem.equation(case.parameter)
+    tools, equation = workspace_of(problem), problem.strong(case.parameter)
     rule = tools.rule(equation, "energy")
     state = case.state("noise", rng)
     r = tools.residual(equation, state, "energy", rule)

@@ -19,7 +19,7 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.problem.equation import Given
+from femcert.problem.strong import Given
 from femcert.residual.boundary import refuse_unresolved
 from femcert.residual.quadrature import shape_of
 
@@ -117,7 +117,7 @@ def test_a_field_of_high_contrast_is_what_it_is(exponential):
         basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
         transform="exp" if exponential else "identity",
     )  # fmt: skip
-    shape = shape_of(problem.equation(np.log(q) if exponential else q).conductivity, mesh)
+    shape = shape_of(problem.strong(np.log(q) if exponential else q).conductivity, mesh)
     weak = np.all(~strong[basis.element_dofs], axis=0)
     assert shape.degree == 1
     assert shape.spread[weak].min() > 1e-5

@@ -232,7 +232,7 @@ def test_the_mesh_does_not_matter():
 def test_zero_at_the_solution_and_linear_growth(name):
     problem = PROBLEMS[name]()
     data, weight = noisy(problem), 1e-2
-    solver = fc.Tikhonov(weight=weight) if problem.linear else fc.GaussNewton(weight=weight, tolerance=1e-14)
+    solver = fc.Tikhonov(weight=weight) if problem.forward else fc.GaussNewton(weight=weight, tolerance=1e-14)
     best = solver(problem, data)
     solved = kkt_residual(problem, data, best, weight=weight, norm=norm_of(name))
     size = kkt_residual(
@@ -297,7 +297,7 @@ def test_the_three_parts_are_derivatives_of_the_lagrangian(name):
     in_c = derivative(lambda s: lagrangian(u, c + s, z), len(c))
     one = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + u * v).assemble(problem.basis)
     if norm_of(name) == "energy":
-        one = problem.operator if problem.linear else problem.derivatives(u, q)[0]
+        one = problem.operator if problem.forward else problem.derivatives(u, q)[0]
     K = one[free][:, free].toarray()
     expected = [np.sqrt(g @ np.linalg.solve(K, g)) for g in (in_z, in_u)]
     expected.append(np.sqrt(in_c @ problem.parameters.solve_gram(in_c)))

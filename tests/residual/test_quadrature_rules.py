@@ -20,7 +20,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.mesh.sample import Sampler
-from femcert.problem.equation import Equation, Field, Given
+from femcert.problem.strong import Field, Given, StrongForm
 from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
 
 ELEMENTS = {
@@ -124,7 +124,7 @@ def rules_of(basis, a, *, energy, c=0.0, light=False):
     problem = fc.EllipticSource(
         basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.41))
     )
-    return choose_rule(Equation(a, Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
+    return choose_rule(StrongForm(a, Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
 
 
 def quadrature_of(mesh, rule):

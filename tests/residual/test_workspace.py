@@ -35,7 +35,7 @@ def test_two_boundary_conditions_share_no_entry(kind):
     shared = Workspace(made["neumann 0"])
     zero = np.zeros(made["robin"].basis.N)
     for problem in made.values():
-        equation = problem.equation(np.ones(problem.basis.N))
+        equation = problem.strong(np.ones(problem.basis.N))
         own = Workspace(problem)
         found = []
         for workspace in (shared, own):
@@ -57,10 +57,10 @@ def test_values_of_one_condition_do_not_enter_the_bounds_of_another():
     q = np.ones(first.basis.N)
     state = second.solve(q)
     shared, factor = Workspace(first), state_norm(first, "energy").factor
-    static_bound(shared, first.equation(q), state, "energy", factor)
+    static_bound(shared, first.strong(q), state, "energy", factor)
     truth = fc.dual_norm(second, fc.Candidate(state, q))
-    assert static_bound(shared, second.equation(q), state, "energy", factor).upper == truth.upper.value
-    assert static_lower(shared, second.equation(q), state, "energy", factor) == truth.lower.value
+    assert static_bound(shared, second.strong(q), state, "energy", factor).upper == truth.upper.value
+    assert static_lower(shared, second.strong(q), state, "energy", factor) == truth.lower.value
     assert 1.5 * truth.upper.value < fc.dual_norm(first, fc.Candidate(state, q)).lower.value
 
 
@@ -71,7 +71,7 @@ def test_on_a_line():
     for problem in made.values():
         state = problem.solve(q)
         # Equal conditions in another object are other conditions to the cache, with the same result.
-        twin = replace(problem.equation(q), boundary=replace(problem.boundary))
-        for equation in (problem.equation(q), twin):
+        twin = replace(problem.strong(q), boundary=replace(problem.boundary))
+        for equation in (problem.strong(q), twin):
             bound = line_bound(shared, equation, state, "energy")
             assert bound.upper == pytest.approx(fc.dual_norm(problem, fc.Candidate(state, q)).upper.value, rel=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from selector_helpers import BASELINE, RULE, good, line, select
 
 import femcert as fc
-from femcert.certificate.rules import OperationalRadius
+from femcert.certificate.weighted import OperationalRadius
 
 ARRAYS = {
     "residual mass": lambda p: p.residual_mass.data,

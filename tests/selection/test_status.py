@@ -133,14 +133,22 @@ def test_a_learned_solver_whose_package_is_missing(problem, data, learned, packa
 
 
 class Failing(fc.ResidualRadius):
-    """A rule that works for the baseline and fails for the learned candidate."""
+    """A rule that works for the baseline and fails for the learned candidate, or for both."""
 
     error = None
+    fails_for = ("learned",)
 
-    def certify(self, problem, data, candidate):
-        if candidate.name == "learned":
-            raise self.error
-        return super().certify(problem, data, candidate)
+    def prepare(self, problem, data, solvers=None):
+        judge = super().prepare(problem, data, solvers)
+        certify = judge.certify
+
+        def failing(candidate):
+            if candidate.name in self.fails_for:
+                raise self.error
+            return certify(candidate)
+
+        judge.certify = failing
+        return judge
 
 
 @pytest.mark.parametrize(
@@ -172,15 +180,12 @@ def test_whose_fault_it_is_that_the_learned_candidate_has_no_certificate(problem
 @pytest.mark.parametrize("error", [fc.InconsistentError("contradicted", 0.3), fc.SolveError("x"), fc.InputError("x")])
 def test_a_rule_or_a_baseline_that_fails(problem, data, truth, error):
     class Refusing(fc.ResidualRadius):
-        def resolved(self, problem, data):
+        def prepare(self, problem, data, solvers=None):
             raise error
 
-    class Unable(fc.ResidualRadius):
-        def certify(self, problem, data, candidate):
-            raise error
-
+    unable = type("Unable", (Failing,), {"error": error, "fails_for": ("baseline", "learned")})
     check_undecided(select(problem, data, good(problem, truth), rule=Refusing()), str(error), "rule")
-    check_undecided(select(problem, data, good(problem, truth), rule=Unable()), str(error), "baseline")
+    check_undecided(select(problem, data, good(problem, truth), rule=unable()), str(error), "baseline")
 
 
 def test_functions_that_fail_are_the_candidates_own_fault(problem, data):

@@ -8,8 +8,8 @@ from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
 
 import femcert as fc
 from femcert.mesh.elements import constant_basis
-from femcert.problem.equation import Field
 from femcert.problem.insert import cut_at_sensors
+from femcert.problem.strong import Field
 from femcert.residual.interval import line_bound
 from femcert.residual.workspace import Workspace
 from femcert.stability.continuous import continuous_gap
@@ -130,7 +130,7 @@ def test_energy_error_of_a_greens_function(element, root, x):
     z = np.zeros(basis.N)
     z[problem.free] = problem.factor.solve(problem.sensors.matrix.T.toarray()[problem.free])[:, 0]
     constants = constant_basis(basis)
-    equation = problem.equation(np.zeros(basis.N))
+    equation = problem.strong(np.zeros(basis.N))
     equation = type(equation)(
         equation.conductivity, equation.reaction, Field(constants, np.zeros(constants.N)), equation.boundary
     )

@@ -108,10 +108,10 @@ def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypa
     for seed in range(3):
         rng = np.random.default_rng(seed)
         problem = on_ball(basis, "h2")
-        order, adjoint = rng.permutation(11), problem.adjoint_response
+        order, adjoint = rng.permutation(11), problem.adjoint
         monkeypatch.setattr(
             problem,
-            "adjoint_response",
+            "adjoint",
             lambda w, adjoint=adjoint, rng=rng, order=order: adjoint(w[order]) * (
                 1.0 + 2.0**-52 * rng.integers(-1, 2, (basis.N, w.shape[1]))
             ),

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import femcert as fc
-from femcert.study import case
+from femcert.study import kinds
 from femcert.study.case import read_case, read_certify_case
 from femcert.study.example import CASE, write_example
 from femcert.study.keys import arguments_of, parsed_file
@@ -54,11 +54,11 @@ KEYS = {
 
 def test_keys_are_arguments():
     """A new argument of a class is a new key; one that only Python has belongs to `GIVEN`."""
-    kinds = {
-        "problem": case.PROBLEMS, "class": case.CLASSES, "sensors": case.SENSORS, "baseline": case.BASELINES,
-        "rule": case.RULES,
+    tables = {
+        "problem": kinds.PROBLEMS, "class": kinds.CLASSES, "sensors": kinds.SENSORS, "baseline": kinds.BASELINES,
+        "rule": kinds.RULES,
     }  # fmt: skip
-    found = {name: {kind: {*arguments_of(make)} for kind, make in table.items()} for name, table in kinds.items()}
+    found = {name: {kind: {*arguments_of(make)} for kind, make in table.items()} for name, table in tables.items()}
     assert found == KEYS
     assert {*arguments_of(Plan)} == {"levels", "adaptive", "theta", "tolerance", "most_dofs", "norm"}
 
@@ -112,7 +112,7 @@ REFUSED = {
     "kind that is a number": (changed(rule={"kind": 3}), "rule.kind is 3"),
     "key of another kind": (changed(rule={"zeta": 0.1}), "unknown key 'rule.zeta'; expected one of kind"),
     "text for a number": (changed(sensors={"radius": "a"}), "sensors.radius is 'a'; expected a number"),
-    "switch for a number": (changed() | {"class": {"kind": "sine", "modes": True}}, "class.modes is True|class: .*True"),
+    "switch for a number": (changed() | {"class": {"kind": "sine", "modes": True}}, "class.* True"),
     "too small": (changed(rule={"tolerance": -1.0}), "rule.tolerance is -1.0; expected at least 0"),
     "not above": (changed(sensors={"radius": 0}), "sensors.radius is 0.0; expected more than 0"),
     "not below": (changed(data={"confidence": 1.0}), "data.confidence is 1.0; expected a number above 0 and below 1"),

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...certificate.consistent import Fit, fit
 from ...checks import Array
 from ...errors import InputError
+from ...evidence.consistent import Fit, fit
 from .draw import Draws, draw
 from .grid import Grid, Values
 from .setting import Setting

@@ -1,4 +1,7 @@
-"""A complete case to start from: mesh, data, candidate and a case file with comments (``tests/study/make_example.py``)."""
+"""A complete case to start from: mesh, data, candidate and a case file with comments.
+
+``tests/study/make_example.py`` makes mesh, data and candidate.
+"""
 
 from __future__ import annotations
 

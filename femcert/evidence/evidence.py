@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..checks import Array
+from ..checks import Array, required
 from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from ..problem.linear import LinearProblem, dense
+from ..problem.forward import dense
 from ..stability import Stability, stability
-from ..stability.dense import gram_kept, scaled_forward
+from ..stability.dense import gram_kept
 from ..stability.nonlinear import validated
 from .consistent import ConsistentSet, inconsistent
 
@@ -92,12 +92,11 @@ class Evidence:
 
 def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
-    if not isinstance(problem, LinearProblem):
-        raise UncertifiedError(f"no forward matrix is known for a {type(problem).__name__}")
-    A = scaled_forward(problem, None, data)
-    y = data.whiten(data.values - problem.offset)
-    errors = {"rounding": problem.rounding_of(data), "lost": problem.offset_rounding(data)}
-    errors["error"] = problem.forward_error(data)
+    forward = required(problem.forward, "the consistent set", "data that depend linearly on the parameter", problem)
+    A = forward.scaled(data)
+    y = data.whiten(data.values - forward.offset)
+    errors = {"rounding": forward.rounding_of(data), "lost": forward.offset_rounding(data)}
+    errors["error"] = forward.error(data)
     consistent = ConsistentSet(A, y, data.noise_level, **errors, **_ball(problem))
     root = problem.parameters.root
     return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
@@ -123,7 +122,8 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + float(np.linalg.norm(predicted.errors))
-    errors = {"rounding": problem.rounding_of(data), "lost": problem.rounding_of(data) * data.norm(data.values)}
+    rounding = problem.linearize().rounding_of(data)
+    errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
     radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):
         consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, **errors)
@@ -160,9 +160,10 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     state = problem.solve(centre)
     predicted = problem.predict(state, centre)
     rest = 0.5 * validity.lipschitz.value * reach**2
-    A = scaled_forward(problem, centre, data)
+    A = problem.linearize(centre).scaled(data)
     y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
-    errors = {"rounding": problem.rounding_of(data, centre), "lost": problem.lost_to_rounding(data, state, centre)}
+    lost = problem.lost_to_rounding(data, state, centre)
+    errors = {"rounding": problem.linearize(centre).rounding_of(data), "lost": lost}
     consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))
     return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
 
@@ -184,9 +185,9 @@ def check_explained(problem: Problem, data: Data, constant: Stability | None = N
     InconsistentError
         No parameter of the class explains the data within the noise level.
     """
-    if not isinstance(problem, LinearProblem):
+    space, forward = problem.parameters, problem.forward
+    if forward is None:
         return
-    space = problem.parameters
     assert not is_large_ball(problem) or constant is not None
     if space.dimension <= MOST_COORDINATES:
         try:
@@ -197,9 +198,9 @@ def check_explained(problem: Problem, data: Data, constant: Stability | None = N
             # Not bounded, but not empty.
             return
     elif space.ball is not None and constant is not None and constant.moduli is not None:
-        rounding = problem.rounding_of(data) * data.norm(data.values) + problem.offset_rounding(data)
+        rounding = forward.rounding_of(data) * data.norm(data.values) + forward.offset_rounding(data)
         level = data.noise_level + rounding
-        least = constant.moduli.least_misfit(data.values - problem.offset, space.ball.radius, level)
+        least = constant.moduli.least_misfit(data.values - forward.offset, space.ball.radius, level)
         if least > level:
             raise inconsistent(data.noise_level, least - rounding)
 

@@ -161,13 +161,25 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Equation:
-    """``-div(a grad u) + c u = f``, with the boundary conditions as they were given."""
+class StrongForm:
+    """``-div(a grad u) + c u = f``, with the boundary conditions as they were given.
+
+    Attributes
+    ----------
+    conductivity, reaction, source
+        a, c and f.
+    boundary
+        As algebra, with the values as they were given.
+    unknown
+        Which of them the parameter gives: ``"source"``, ``"conductivity"``, or ``"initial"`` for the equation at one
+        time of a state whose initial value is unknown.
+    """
 
     conductivity: Given | Field
     reaction: Given | Field
     source: Given | Field
     boundary: BoundaryConditions
+    unknown: str = "source"
 
 
 def is_zero(field: Any) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import femcert as fc
-from femcert.certificate.consistent import ConsistentSet, fit
+from femcert.evidence.consistent import ConsistentSet, fit
 
 
 def boundary(rng, A, y, level, count):

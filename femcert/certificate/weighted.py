@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..bound import Bound
-from ..checks import number
+from ..checks import Array, number
 from ..errors import CandidateError, InputError, UncertifiedError
+from ..evidence import check_explained, is_large_ball
 from ..problem.base import Problem
-from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate import Candidate
 from ..problem.data import Data
+from ..problem.space import Split
 from ..residual import Residuals, evaluate
 from ..residual.physics import check_pde_norm
 from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights
 from .certificate import Certificate
-from .evidence import check_explained, is_large_ball
-from .proof import proven_radius, split
-from .rule import Rule
+from .rule import Judge, Rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,6 @@ class WeightedRule(Rule):
     pde_norm: str = "rms"
     norm: str = "energy"
     covered: bool = True
-    computed: Stability | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,16 +55,15 @@ class WeightedRule(Rule):
         if not isinstance(self.covered, bool):
             raise InputError(f"covered is {self.covered!r}; expected True or False")
 
-    def resolved(self, problem: Problem, data: Data) -> WeightedRule:
-        """The rule with the stability constant of a linear problem, and with numbers for all weights."""
-        if self.is_resolved(problem, data):
-            return self
-        rule = self.with_weights(problem, data)
-        # On a large ball the check needs the modulus, whatever constant is given.
-        needed = self.stability is None or is_large_ball(problem)
-        constant = stability(problem, data=data) if problem.linear and needed else None
-        check_explained(problem, data, constant)
-        return replace(rule, computed=constant, checked=(problem, data))
+    def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> WeightedJudge:
+        """The judge, with numbers for all weights; it refuses data that no parameter of the class explains."""
+        judge = self.judge(problem, data)
+        check_explained(problem, data, judge.constant)
+        return judge
+
+    def judge(self, problem: Problem, data: Data) -> WeightedJudge:
+        """The judge, without a look at the data."""
+        return WeightedJudge(self.with_weights(problem, data), problem, data)
 
     def with_weights(self, problem: Problem, data: Data) -> WeightedRule:
         """The rule with numbers for all weights: itself, unless a weight is to be computed for this problem."""
@@ -80,15 +80,6 @@ class WeightedRule(Rule):
         weighted = (name for name, weight in self.weights.items() if weight != 0.0)
         return ("data", *weighted, *(("admissibility",) if self.covered else ()))
 
-    def split(self, problem: Problem, candidate: Candidate) -> tuple[Candidate, float]:
-        """The candidate whose residuals are taken, and what the radius adds for it."""
-        check_candidate(problem, candidate)
-        return split(problem, candidate) if self.covered else (candidate, 0.0)
-
-    def physics(self, problem: Problem, candidate: Candidate, residuals: Residuals) -> Bound:
-        """The physics residual that enters the radius."""
-        return residuals.pde
-
     def total(self, residuals: Residuals, pde: Bound) -> float:
         """The paper's eta (total-certificate): ``data + a_pde pde + a_bc bc + a_opt optimality``."""
         w = self.weights
@@ -104,46 +95,130 @@ class WeightedRule(Rule):
             + w["optimality"] * residuals.optimality.value
         )
 
-    def radius(self, total: float, data: Data, stability: Stability) -> float:
-        """``C (eta + delta)^p``."""
-        return stability.radius(total + data.noise_level)
+    def to_dict(self) -> dict[str, Any]:
+        """Name, weights and options, for the record."""
+        options = {"weights": self.weights, "pde_norm": self.pde_norm, "norm": self.norm, "covered": self.covered}
+        return {**super().to_dict(), **options}
 
-    def certify(self, problem: Problem, data: Data, candidate: Candidate) -> Certificate:
-        """``C (eta + delta)^p``, plus the distance from the class if `covered`."""
-        inside, outside = self.split(problem, candidate)
-        residuals = evaluate(problem, data, inside, pde_norm=self.pde_norm, norm=self.norm)
-        # A constant that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
-        at = None if problem.linear else inside.parameter
-        constant = self.stability or self.computed or stability(problem, at=at, data=data, validate=False)
-        pde = self.physics(problem, inside, residuals)
-        total = self.total(residuals, pde)
-        radius = self.radius(total, data, constant) + outside
-        proven, allowance = proven_radius(
-            problem, data, candidate, constant if self.stability is None else self.computed
+
+class WeightedJudge(Judge):
+    """``C (eta + delta)^p``, plus the distance from the class if `covered`; an upper bound where that is proven."""
+
+    rule: WeightedRule
+
+    @cached_property
+    def constant(self) -> Stability | None:
+        """That of a linear problem, where the rule has none; None for a nonlinear one."""
+        # On a large ball the check of the data needs the modulus, whatever constant is given.
+        needed = self.rule.stability is None or is_large_ball(self.problem)
+        return stability(self.problem, data=self.data) if needed and self.problem.forward is not None else None
+
+    def moved(self, candidate: Candidate) -> tuple[Candidate, float]:
+        """The candidate whose residuals are taken, and what the radius adds for it.
+
+        If `covered`, its parameter is moved into the class: projected, and shrunk into the ball where there is one. One
+        that lies in the class to rounding stays as it is.
+        """
+        if not self.rule.covered:
+            return candidate, 0.0
+        split = self.split(candidate)
+        if split.distance <= self.problem.rounding * split.size:
+            return candidate, split.distance
+        parts = candidate.state, split.inside, candidate.optimality, candidate.name
+        return Candidate(*parts, functions=candidate.functions), split.distance
+
+    def physics(self, candidate: Candidate, residuals: Residuals) -> Bound:
+        """The physics residual that enters the radius."""
+        return residuals.pde
+
+    def residuals(self, candidate: Candidate) -> Residuals:
+        """Of a candidate that was moved."""
+        rule = self.rule
+        return evaluate(self.problem, self.data, candidate, pde_norm=rule.pde_norm, norm=rule.norm)
+
+    def certify(self, candidate: Candidate) -> Certificate:
+        """See `Judge.certify`."""
+        problem, data, rule = self.problem, self.data, self.rule
+        inside, outside = self.moved(candidate)
+        residuals = self.residuals(inside)
+        constant = self._constant_at(inside.parameter)
+        pde = self.physics(inside, residuals)
+        total = rule.total(residuals, pde)
+        radius = constant.radius(total + data.noise_level) + outside
+        split = self.split(candidate)
+        proven, allowance = state_free_radius(
+            problem, data, split, constant if rule.stability is None else self.constant
         )
-        q, norm = candidate.parameter, problem.parameters.norm
         # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
-        holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * norm(q)
+        holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * split.size
         value = max(radius, proven + allowance) if holds else radius
         if not np.isfinite(value):
             raise CandidateError(f"the radius of {candidate.name!r} is {value}")
-        distance = Bound(problem.parameters.distance(q), "upper", "distance from the admissible class")
+        distance = Bound(split.distance, "upper", "distance from the admissible class")
         parts = {**dict(residuals.items()), "pde": pde, "admissibility": distance}
         return Certificate(
-            radius=Bound(value, "upper" if holds else "estimate", type(self).__name__),
+            radius=Bound(value, "upper" if holds else "estimate", type(rule).__name__),
             residuals=Residuals(**parts, reported=residuals.reported),
             total=total,
             stability=constant,
             scope="discrete" if holds else "estimate",
             noise_level=data.noise_level,
             name=candidate.name,
-            _distance=lambda truth: norm(problem.check_parameter(truth) - q),
+            _distance=partial(self.error, candidate),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Name, weights and options, for the record."""
-        options = {"weights": self.weights, "pde_norm": self.pde_norm, "norm": self.norm, "covered": self.covered}
-        return {**super().to_dict(), **options}
+    def _constant_at(self, parameter: Array) -> Stability:
+        """That of the rule, or of the problem; of a nonlinear problem that of the linearization at a parameter."""
+        # One that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
+        known = self.rule.stability or self.constant
+        return known or stability(self.problem, at=parameter, data=self.data, validate=False)
+
+
+def state_free_radius(
+    problem: Problem, data: Data, split: Split, constant: Stability | None
+) -> tuple[float, float]:
+    """``C (‖F c + y0 - y‖_Y + delta) + ‖q - B c‖_Q`` with ``B c = Pi q``: contains every discrete truth of the class.
+
+    It needs no state, so it is the yardstick for radii that use one; infinite where no proof is known. A constant that
+    came from elsewhere proves nothing: C is then computed here, for these sensors and this covariance. The second
+    number is what rounding may add to the first. For a nonlinear problem there is none: the truth may lie outside of
+    the ball on which a constant is validated.
+    """
+    forward = problem.forward
+    if forward is None:
+        return np.inf, 0.0
+    try:
+        constant = stability(problem, data=data) if constant is None else constant
+    except (InputError, UncertifiedError):
+        return np.inf, 0.0
+    if constant.constant.side != "upper":
+        return np.inf, 0.0
+    if constant.levels is not None:
+        return _on_ball(problem, data, split, constant)
+    response: Array = forward.matrix @ split.coordinates
+    # A solve may lose a part of what the most visible parameter shows, also where this one shows little.
+    most = constant.sigma_max * split.size
+    size = most + data.norm(response) + data.norm(data.values)
+    misfit = data.norm(response + forward.offset - data.values)
+    C = constant.constant.value
+    proven = C * (misfit + data.noise_level) + split.outside
+    lost = forward.rounding_of(data) * size + forward.error(data) * split.size + forward.offset_rounding(data)
+    return proven, C * lost + problem.rounding * split.size
+
+
+def _on_ball(problem: Problem, data: Data, split: Split, constant: Stability) -> tuple[float, float]:
+    """``omega(‖H S q' - y‖_Y + delta) + ‖q - q'‖_Q`` with q' the candidate, projected and shrunk into the ball."""
+    space, forward = problem.parameters, problem.forward
+    if constant.moduli is None or space.ball is None or forward is None:
+        return np.inf, 0.0
+    state = problem.solve(split.inside)
+    misfit = data.norm(problem.predict(state, split.inside) - data.values)
+    most = constant.sigma_max * space.norm(split.inside)
+    lost = forward.rounding_of(data) * most + problem.lost_to_rounding(data, state, split.inside)
+    eps = misfit + data.noise_level + lost
+    if not eps > 0.0:
+        return np.inf, 0.0
+    return constant.modulus(eps).value + split.distance, problem.rounding * split.size
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import femcert as fc
-from femcert.certificate.consistent import ConsistentSet
-from femcert.certificate.ellipsoid import farthest
-from femcert.certificate.intersection import BALANCED
+from femcert.evidence.consistent import ConsistentSet
+from femcert.evidence.ellipsoid import farthest
+from femcert.evidence.intersection import BALANCED
 
 STRIP = np.array([[1.0, 0.0]])
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from femcert.certificate.ellipsoid import farthest, farthest_axes, support
+from femcert.evidence.ellipsoid import farthest, farthest_axes, support
 
 K = 4
 coordinate = st.one_of(st.just(0.0), st.floats(-10.0, 10.0).filter(lambda v: abs(v) > 1e-6))

@@ -1,0 +1,129 @@
+"""From the coordinates of a class to data, linearized: what every rule, baseline and constant asks of a problem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.sparse import issparse
+
+from ..checks import Array, frozen
+from ..errors import UncertifiedError
+
+if TYPE_CHECKING:
+    from .curvature import Curvature
+    from .data import Data
+    from .space import ParameterSpace
+
+# Columns per batch of right-hand sides: enough for the solver, few enough for memory at 1e6 dofs.
+BATCH = 16
+# Sums, products and solves with a mass matrix (they stop at 1e-13) lose at most this, relatively.
+ROUNDING = 1e-12
+
+
+class Linearization(ABC):
+    """``data = J c + offset`` for the coordinates c of a class: near a parameter, or everywhere (`LinearMap`).
+
+    A subclass gives `apply` and `offset`, and `adjoint` where it knows one; the rest follows. Errors are stated here
+    once, in the norms of Q and Y, so that those who use J need not know how it was made.
+
+    Attributes
+    ----------
+    parameters
+        The admissible class.
+    observation_count
+        Length m of the data vector.
+    at
+        The parameter (dof vector) about which it was made; None: it holds everywhere.
+    """
+
+    parameters: ParameterSpace
+    observation_count: Any
+    at: Array | None = None
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether nothing is left out, at any parameter: the problem is linear."""
+        return self.at is None
+
+    @property
+    @abstractmethod
+    def offset(self) -> Array:
+        """``y0``: data of the coordinates zero, by the linearization."""
+
+    @property
+    def predicted(self) -> Array:
+        """Data of the parameter about which it was made; of the coordinates zero where it holds everywhere."""
+        return self.offset if self.at is None else self.offset + self.matrix @ self.parameters.project(self.at)[0]
+
+    @abstractmethod
+    def apply(self, fields: Any) -> Array:
+        """``J`` for columns of parameter dofs, sparse or dense: a column of data for each."""
+
+    def adjoint(self, weights: Array) -> Array:
+        """``J'`` for columns of sensor weights: functionals on the parameter's dofs."""
+        unit = np.eye(self.parameters.basis.N)
+        return np.asarray(self.apply(unit).T @ weights)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """``J``, ``(m, k)``, by k applications of `apply` or m of `adjoint`, whichever are fewer."""
+        k, m, B = self.parameters.dimension, self.observation_count, self.parameters.matrix
+        if k <= m:
+            return frozen(np.hstack([self.apply(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]))
+        unit = np.eye(m)
+        return frozen(np.hstack([B.T @ self.adjoint(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]).T)
+
+    def curvature(self, data: Data | None) -> Curvature | None:
+        """What bounds the part that the linearization leaves out; None where nothing is known, or nothing left out."""
+        return None
+
+    def rounding_of(self, data: Data | None) -> float:
+        """What the solves behind J may lose to rounding, relative to ``‖J c‖_Y``; Euclidean without data."""
+        return ROUNDING * (1.0 if data is None else data.spread)
+
+    def error(self, data: Data | None) -> float:
+        """What rounding may have moved J by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
+        return 0.0
+
+    def offset_rounding(self, data: Data) -> float:
+        """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
+        return 0.0
+
+    def scaled(self, data: Data | None) -> Array:
+        """``L^-1 J R^-1`` with ``G = R' R`` in Q and ``C = L L'`` in Y: in orthonormal coordinates, whitened.
+
+        Raises
+        ------
+        UncertifiedError
+            In units of the noise the entries leave the range of floats.
+        """
+        white = self.matrix if data is None else data.whiten(self.matrix)
+        if not np.all(np.isfinite(white)):
+            raise UncertifiedError("the forward matrix, in units of the noise, is not finite; choose another unit")
+        return np.asarray(solve_triangular(self.parameters.root, white.T, trans="T").T)
+
+
+class LinearMap(Linearization):
+    """What a linear problem is: its own linearization, at every parameter."""
+
+    def linearize(self, at: Any = None) -> LinearMap:
+        """Itself; `at` does not matter."""
+        return self
+
+    @property
+    def forward(self) -> LinearMap:
+        """Itself."""
+        return self
+
+    def forward_matrix(self) -> Array:
+        """`matrix`."""
+        return self.matrix
+
+
+def dense(columns: Any) -> Array:
+    """`columns` as a dense array, whether sparse or not."""
+    return columns.toarray() if issparse(columns) else np.asarray(columns)
