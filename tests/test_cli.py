@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from femcert.cli import main
-from femcert.cli.entry import build_parser
+from femcert.cli import build_parser, main
 from femcert.paper.validation import printed as paper
 
 PART = ["--only", "poisson,stochastic"]

@@ -536,18 +536,22 @@ def test_more_memory_than_there_is(case, tmp_path, capsys):
 
 
 def test_no_space_left(case, tmp_path, monkeypatch, capsys):
-    from femcert.report import summary
+    """Each file is whole; the page of another run does not stand beside them."""
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    change(case, '["selection.json"]', '["selection.json", "summary.csv"]')
-    monkeypatch.setattr(summary, "write_csv", full)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "selection.json").write_text("old")
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
-    assert "No space left" in capsys.readouterr().err
-    assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("selection.json", "old")]
+    change(case, '["selection.json"]', '["selection.json", "summary.csv", "report.html"]')
+    monkeypatch.setattr(csv, "DictWriter", full)
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("report.html", "summary.csv", "mine.txt"):
+        (out / name).write_text("old")
+    assert main(["certify", str(case), "--out", str(out)]) == 2
+    message = capsys.readouterr().err
+    assert message == f"femcert certify: cannot write {out / 'summary.csv'}: No space left on device\n"
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "selection.json"]
+    assert fc.Selection.load(out / "selection.json").accepted
 
 
 def test_a_coefficient_that_overflows_fails_in_one_line(case, tmp_path, capfd):
@@ -638,10 +642,12 @@ def test_names_of_files_that_are_not_utf8(case, tmp_path):
 
 
 def test_a_full_disk_is_said_with_its_place(case, tmp_path, capsys, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(fc.Selection, "save", full)
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == f"femcert certify: cannot write to {tmp_path / 'out'}: No space left on device\n"
-    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(Path, "write_text", full)
+    out = tmp_path / "out"
+    assert main(["certify", str(case), "--out", str(out)]) == 2
+    message = capsys.readouterr().err
+    assert message == f"femcert certify: cannot write {out / 'selection.json'}: No space left on device\n"
+    assert not out.exists()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from femcert.cli import main
-from femcert.cli import sweep as command
+from femcert.cli import commands as command
 from femcert.paper.sweep import Grid, Sweep, sweep
 from femcert.paper.sweep import checks as sweep_checks
 from femcert.paper.sweep import page as report

@@ -3,6 +3,7 @@
 from .field_files import write_fields
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
+from .summary import write_summary
 from .stability_figure import plot_stability
 from .study_figure import plot_meshes, plot_study
 from .write import write_report
@@ -15,4 +16,5 @@ __all__ = [
     "plot_study",
     "write_fields",
     "write_report",
+    "write_summary",
 ]

@@ -155,8 +155,7 @@ def _constant(case: Case, reference: Candidate) -> Bound | None:
     if problem.parameters.dimension > problem.observation_count:
         return None
     try:
-        at = None if problem.forward is not None else reference.parameter
-        return stability(problem, at=at, data=case.data, validate=False).constant
+        return stability(problem, at=reference.parameter, data=case.data, validate=False).constant
     except UncertifiedError:
         return None
 
