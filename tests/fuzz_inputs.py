@@ -22,7 +22,7 @@ from skfem import Basis, ElementTriP1, MeshTri
 from skfem.io.meshio import to_meshio
 
 import femcert as fc
-from femcert.paper.sweep import Sweep
+from femcert.paper import Sweep
 
 EXTREMES = ["nan", "inf", "-1", "0", "1e999", "99999999999", "-7.5", "1e-320", "", "\x00", "true", "[]", "0x10", "é"]
 GRID = {"sensors": (5, 7), "noise": (0.1,), "perturbation": (0.1,), "mismatch": (0.0, 0.1), "replications": 3}

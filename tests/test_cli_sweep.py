@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from femcert.cli import main
-from femcert.cli import commands as command
-from femcert.paper.sweep import Grid, Sweep, sweep
-from femcert.paper.sweep import checks as sweep_checks
-from femcert.paper.sweep import page as report
+from femcert.cli import commands, main
+from femcert.paper import Grid, Sweep, checks
+from femcert.paper import page as report
+from femcert.paper.printed import Check
+from femcert.paper.sweep import sweep
 from femcert.report import style
 
 TABLES = ["summary.csv", "regimes.csv", "mismatch.csv", "rules.csv", "trials.npz"]
@@ -27,7 +27,7 @@ TABLES = ["summary.csv", "regimes.csv", "mismatch.csv", "rules.csv", "trials.npz
 def quick(request, monkeypatch):
     """No figures: they take most of the time, and are drawn in a test of their own."""
     if "figures" not in request.fixturenames:
-        monkeypatch.setattr(report, "FIGURES", ())
+        monkeypatch.setattr(report, "SWEEP_FIGURES", ())
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_sweep_writes_its_files(tmp_path, capsys):
     assert "false rej." in captured.out
     assert f"report: {out / 'report.html'}" in captured.out
     assert captured.err == ""
-    # Neither chunks nor drafts are left.
+    # Chunks are gone.
     assert {path.name for path in out.iterdir()} == {*TABLES, "report.html", "figures"}
     found = Sweep.load(out / "trials.npz")
     assert found.grid == Grid(replications=1)
@@ -147,7 +147,7 @@ def alive(group):
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("sweep") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "FIGURES", ())
+        patch.setattr(report, "SWEEP_FIGURES", ())
         assert main(["sweep", "--quiet", "--out", str(out)]) == 0
     return contents(out)
 
@@ -182,7 +182,7 @@ def test_a_killed_sweep_is_resumed_to_the_same_bytes(uninterrupted, jobs, tmp_pa
     assert main([*again, "--resume", "--quiet"]) == 0
     assert contents(tmp_path) == uninterrupted
     assert not (tmp_path / "chunks").exists()
-    assert not [path for path in tmp_path.glob(".*") if not path.name.startswith(".draft")]
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
@@ -209,8 +209,8 @@ def test_the_bar_shows_the_time_left(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
 def test_the_sweep_is_checked(tmp_path, monkeypatch, capsys, passed, code):
-    band = sweep_checks.Band("selected", "1", "2", "equal", True, "much")
-    monkeypatch.setattr(sweep_checks, "bands", lambda result: [replace(band, passed=passed)])
+    check = Check("", "selected", "1", "2", "equal", True, "much")
+    monkeypatch.setattr(checks, "sweep_checks", lambda result: [replace(check, passed=passed)])
     assert main(once(tmp_path, "--quiet")) == code
     assert capsys.readouterr().err == ("" if passed else "check failed: selected: 1, paper 2 (equal)\n")
     assert (tmp_path / "report.html").exists()
@@ -241,7 +241,7 @@ def test_a_scheduler(tmp_path):
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "", "nonsense://x:1"])
 def test_no_scheduler(tmp_path, monkeypatch, capsys, address):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(command, "PATIENCE", 0.3)
+    monkeypatch.setattr(commands, "PATIENCE", 0.3)
     assert main(once(tmp_path / "o", "--scheduler", address)) == 2
     assert f"no Dask scheduler answers at '{address}'" in capsys.readouterr().err.splitlines()[-1]
     # Nothing began, so nothing is unfinished.

@@ -8,8 +8,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import property_problems as pose
+import posed as pose
 import pytest
+from zoo import PLANE, STRAIGHT, coefficients
 
 import femcert as fc
 from femcert.linalg import use_backend
@@ -32,7 +33,7 @@ BACKENDS = {"superlu": 1e-10, "pardiso": 1e-10, "multigrid": 1e-12}
 def posed(kind, element):
     """A problem, its data, a candidate beside the truth, and a baseline."""
     setup = KINDS[kind](element)
-    c = pose.coefficients(setup.problem) * (0.2 if kind == "coefficient" else 1.0)
+    c = coefficients(setup.problem) * (0.2 if kind == "coefficient" else 1.0)
     baseline = fc.GaussNewton(weight=1e-4) if kind == "coefficient" else fc.Tikhonov(weight=1e-4)
     return setup, c, setup.data(c), setup.candidate(c + 0.05), baseline
 
@@ -75,14 +76,14 @@ def norms(element):
     found = {}
     for kind in (pose.source, pose.regions):
         setup = kind(element)
-        candidate = setup.candidate(pose.coefficients(setup.problem), off=0.3)
+        candidate = setup.candidate(coefficients(setup.problem), off=0.3)
         for method in ("equilibrated", "enriched", "riesz", "indicator"):
             norm = fc.dual_norm(setup.problem, candidate, method=method)
             found[f"{kind.__name__} {method}"] = [of_bound(norm.upper), of_bound(norm.lower)]
     found["boundary"] = of_bound(fc.boundary_norm(setup.problem, candidate.state + 0.1 * setup.nodal(lambda x: x[0])))
     found["weight"] = of_bound(fc.certified_weights(setup.problem).pde)
     setup = pose.heat(element)
-    q = setup.truth(pose.coefficients(setup.problem))
+    q = setup.truth(coefficients(setup.problem))
     wave = 0.1 * setup.nodal(lambda x: np.sin(3.0 * np.pi * x[0]))
     norm = fc.space_time_norm(setup.problem, fc.Candidate(setup.problem.trajectory(q) + wave[:, None], q))
     found["space-time"] = [of_bound(norm.upper), of_bound(norm.lower)]
@@ -102,7 +103,7 @@ def chosen(kind):
 def balls(element):
     """What a ball leaves open, with and without data."""
     setup = pose.source(element, ball=2.0)
-    c = 0.3 * pose.coefficients(setup.problem)
+    c = 0.3 * coefficients(setup.problem)
     data = setup.data(c)
     stability = fc.stability(setup.problem, levels=[1e-3, 1e-2])
     found = {f"modulus {eps}": of_bound(stability.modulus(eps)) for eps in (1e-3, 1e-2)}
@@ -118,7 +119,7 @@ def backends(name):
     with use_backend(name, tolerance=BACKENDS[name]):
         for kind in ("source", "heat", "coefficient"):
             pose_again = KINDS[kind].__wrapped__("tri P2")
-            c = pose.coefficients(pose_again.problem) * (0.2 if kind == "coefficient" else 1.0)
+            c = coefficients(pose_again.problem) * (0.2 if kind == "coefficient" else 1.0)
             st = fc.stability(pose_again.problem, at=pose_again.truth(c) if kind == "coefficient" else None)
             found[kind] = of_bound(st.constant)
     return found
@@ -128,11 +129,11 @@ CASES = {
     **{
         f"{kind} {element}": (selections, kind, element)
         for kind in KINDS
-        for element in pose.ELEMENTS
-        if kind != "tomography" or element in pose.PLANE
+        for element in STRAIGHT
+        if kind != "tomography" or element in PLANE
     },
-    **{f"norms {element}": (norms, element) for element in pose.ELEMENTS},
-    **{f"ball {element}": (balls, element) for element in pose.ELEMENTS},
+    **{f"norms {element}": (norms, element) for element in STRAIGHT},
+    **{f"ball {element}": (balls, element) for element in STRAIGHT},
     **{f"chosen {kind}": (chosen, kind) for kind in ("source", "heat", "tomography")},
     **{f"backend {name}": (backends, name) for name in BACKENDS},
 }

@@ -10,14 +10,14 @@ import pytest
 from fuzz_inputs import candidate, problem, swept
 
 import femcert as fc
-from femcert.paper.sweep import Sweep
+from femcert.paper import Sweep
 
 PACKAGE = Path(fc.__file__).parent
 # What unpickles, compiles or runs something, and modules that do nothing else.
 CALLS = {"eval", "exec", "compile", "__import__"}
 MODULES = {"pickle", "cPickle", "_pickle", "dill", "joblib", "shelve", "marshal", "cloudpickle", "yaml", "runpy"}
 # A sweep tries whether its rules can be sent to its own workers; it reads no pickle.
-WORKERS = {"paper/sweep/run.py": {"pickle"}}
+WORKERS = {"paper/sweep.py": {"pickle"}}
 
 
 def imports(tree):

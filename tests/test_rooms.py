@@ -1,6 +1,7 @@
 """Imports go one way through the rooms, and a few habits of the code that a reader relies on."""
 
 import ast
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -98,6 +99,14 @@ def long_files(root, most=MOST_LINES):
 
 def test_imports_flow_one_way():
     assert uphill_imports(PACKAGE) == []
+
+
+def test_meshes_know_nothing_of_inverse_problems():
+    known = {"__future__", "femcert", "meshio", "numpy", "scipy", "skfem", *sys.stdlib_module_names}
+    modules = {module for path in (PACKAGE / "mesh").glob("*.py") for module in imported_modules(path, PACKAGE)}
+    assert {module.split(".")[0] for module in modules} <= known
+    rooms = {module.split(".")[1] for module in modules if module.startswith("femcert.")}
+    assert rooms == {"mesh", "checks", "errors"}
 
 
 def test_only_linalg_calls_sparse_solvers():

@@ -1,9 +1,10 @@
 """Every object shows itself: one line as repr, at most eight with print, HTML in notebooks, and never an array."""
 
 import numpy as np
-import property_problems as pose
+import posed as pose
 import pytest
 from skfem import Basis, ElementTriP1, MeshTri
+from zoo import coefficients
 
 import femcert as fc
 
@@ -24,7 +25,7 @@ def objects():
     sensors = fc.AverageSensors(basis, [(0.3, 0.3), (0.7, 0.4), (0.4, 0.8)], radius=0.1)
     problem = fc.EllipticSource(basis, parameters=space, sensors=sensors, dirichlet={"left": 0.0, "right": 1.0})
     setup = pose.source("tri P2")
-    c = pose.coefficients(setup.problem)
+    c = coefficients(setup.problem)
     data = setup.data(c)
     selection = fc.no_harm(
         setup.problem, data, baseline=fc.Tikhonov(weight=1e-4), learned=setup.candidate(c), rule=fc.ResidualRadius()

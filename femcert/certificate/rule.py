@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..errors import InputError
+import numpy as np
+
+from ..errors import CandidateError, InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -104,8 +106,11 @@ class Judge(ABC):
 
     def certified(self, candidate: Candidate) -> Certificate:
         """`certify`, for a candidate that is checked here, with the size of its parameter."""
-        found = self.certify(check_candidate(self.problem, candidate))
-        return replace(found, size=self.split(candidate).size, norm=self.problem.parameters.norm_name)
+        space = self.problem.parameters
+        size = self.split(check_candidate(self.problem, candidate)).size
+        if not np.isfinite(size):
+            raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
+        return replace(self.certify(candidate), size=size, norm=space.norm_name)
 
     def split(self, candidate: Candidate) -> Split:
         """The candidate's parameter as a member of the class and a rest; the projection is made once."""

@@ -135,6 +135,8 @@ class StochasticJudge(WeightedJudge):
     def physics(self, candidate: Candidate, residuals: Residuals) -> Bound:
         """The root of an upper confidence bound of the mean square (hp-pde-residual)."""
         problem, rule = self.problem, self.rule
+        if not problem.states:
+            return residuals.pde
         mesh, exact = problem.basis.mesh, pointwise_residual(problem, candidate)
         values = np.zeros((problem.basis.N, 1)) if exact is not None else _field(problem, candidate)
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes

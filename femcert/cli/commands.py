@@ -19,7 +19,7 @@ from ..files import output_directory, remove_former
 from ..timing import LOGGER, collected, stage
 
 if TYPE_CHECKING:
-    from ..paper.sweep import Sweep
+    from ..paper import Sweep
     from ..selection import Selection
     from ..study.case import CertifyCase
 
@@ -81,7 +81,10 @@ def _add_certify(commands: Any) -> None:
     )  # fmt: skip
     command.add_argument("case", type=Path, nargs="?", metavar="CASE.toml", help="the case file")
     command.add_argument(
-        "--example", type=_directory, metavar="DIR", help="write a case with its mesh, data and candidate to DIR instead"
+        "--example",
+        type=_directory,
+        metavar="DIR",
+        help="write a case with its mesh, data and candidate to DIR instead",
     )
 
 
@@ -119,7 +122,7 @@ def _add_sweep(commands: Any) -> None:
 
 
 def _add_validate(commands: Any) -> None:
-    from ..paper.validation import EXPERIMENTS
+    from ..paper.validate import EXPERIMENTS
 
     command = _add(
         commands, "validate", "validation", run_validate,
@@ -280,27 +283,25 @@ def run_refine(options: argparse.Namespace) -> Ended:
 
 def run_sweep(options: argparse.Namespace) -> Ended:
     """Thousands of random inverse problems."""
-    from ..paper.sweep import Grid
-    from ..paper.sweep.checks import bands
-    from ..paper.sweep.page import REPORT, owned_files, write_sweep
-    from ..report.files import check_free, draft_directory, publish
+    from ..paper import Grid
+    from ..paper.checks import sweep_checks
+    from ..paper.page import REPORT, sweep_files, write_sweep
 
-    grid, chunks, owned = Grid(replications=options.replications), options.out / "chunks", [TRIALS, *owned_files()]
+    grid, chunks = Grid(replications=options.replications), options.out / "chunks"
     if options.resume and not chunks.exists() and _finished(options.out, grid, options.seed):
         return Ended(SUCCESS, [f"already finished; report: {options.out / REPORT}"])
-    with draft_directory(options.out) as draft, _progress(grid.trials, options.quiet, "trial") as bar:
-        # First: a place that cannot be written to should not cost a sweep.
-        check_free(options.out, owned)
+    bar = _progress(grid.trials, options.quiet, "trial")
+    with output_directory(options.out, [TRIALS, *sweep_files()]), bar:
         with stage("trials"), _client(options.scheduler) as client:
             result = _swept(grid, options, chunks, client, bar)
         bar.set_description_str("report")
+        # A sweep is finished where trials and page are there.
+        remove_former(options.out, sweep_files())
+        result.save(options.out / TRIALS)
         with stage("report"):
-            write_sweep(result, draft)
-        result.save(draft / TRIALS)
-        publish(draft, options.out, owned=owned, last=REPORT)
-        # Not before the results are in their place.
+            write_sweep(result, options.out)
         shutil.rmtree(chunks, ignore_errors=True)
-    failures = [f"check failed: {check}" for check in bands(result) if not check.passed]
+    failures = [f"check failed: {check}" for check in sweep_checks(result) if not check.passed]
     return Ended(FAILED_CHECK if failures else SUCCESS, [result, f"report: {options.out / REPORT}"], failures)
 
 
@@ -321,8 +322,8 @@ def _swept(grid: Any, options: argparse.Namespace, chunks: Path, client: Any, ba
 
 def _finished(out: Path, grid: Any, seed: int) -> bool:
     """Whether the results of this sweep are all there; those of another one are refused."""
-    from ..paper.sweep import RULES, Sweep
-    from ..paper.sweep.page import REPORT
+    from ..paper import RULES, Sweep
+    from ..paper.page import REPORT
 
     if not (out / TRIALS).exists() or not (out / REPORT).exists():
         return False
@@ -361,16 +362,12 @@ def _client(address: str | None) -> Iterator[Any]:
 
 def run_validate(options: argparse.Namespace) -> Ended:
     """The paper's experiments."""
-    from ..paper.validation import EXPERIMENTS, validate
-    from ..paper.validation.page import owned_files, write_validation
-    from ..paper.validation.run import checked_names
-    from ..report.files import check_free, draft_directory
+    from ..paper.page import validation_files, write_validation
+    from ..paper.validate import EXPERIMENTS, checked_names, validate
 
     named = EXPERIMENTS if options.only is None else [name.strip() for name in options.only.split(",")]
     names = checked_names([name for name in named if name])
-    with _progress(len(names) + 1, options.quiet) as bar, draft_directory(options.out) as draft:
-        # First: a place that cannot be written to should not cost a run.
-        check_free(options.out, owned_files())
+    with _progress(len(names) + 1, options.quiet) as bar, output_directory(options.out, validation_files()):
 
         def finished(name: str) -> None:
             bar.set_description_str(name)
@@ -379,7 +376,7 @@ def run_validate(options: argparse.Namespace) -> Ended:
         with stage("experiments"):
             result = validate(only=names, finished=finished)
         with stage("report"):
-            write_validation(result, draft, options.out)
+            write_validation(result, options.out)
         finished("report")
     failures = [f"check failed: {check}" for check in result.failures]
     passed = f"{len(result.checks) - len(failures)} of {len(result.checks)} checks passed"

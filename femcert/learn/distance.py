@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from ..checks import Array
 from ..errors import InputError
-from ..mesh.locate import cross
+from ..mesh.geometry import cross
 
 Index = NDArray[np.int64]
 

@@ -3,8 +3,11 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
+from .accuracy import EPS, dense_rounding, norm_kept, solve_rounding
 from .backends import installed_backends, package_of, use_backend
+from .bounded import bounded_step
 from .eigen import (
+    canonical_eigenpairs,
     dense_eigenpairs,
     dense_largest_eigenpair,
     inverse_eigenpair,
@@ -12,16 +15,18 @@ from .eigen import (
     largest_eigenvalue,
     smallest_eigenpairs,
 )
-from .eigenspaces import canonical_eigenpairs
 from .factor import Factorization, factorization_count
 from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
+    "EPS",
     "Factorization",
+    "bounded_step",
     "canonical_eigenpairs",
     "dense_eigenpairs",
     "dense_largest_eigenpair",
+    "dense_rounding",
     "diagonal_part",
     "eigenvalue_lower_bound",
     "factorization_count",
@@ -29,9 +34,11 @@ __all__ = [
     "inverse_eigenpair",
     "is_definite",
     "largest_eigenvalue",
+    "norm_kept",
     "package_of",
     "separated_eigenpairs",
     "smallest_eigenpairs",
     "solve_mass",
+    "solve_rounding",
     "use_backend",
 ]

@@ -35,7 +35,7 @@ SHARE_OF_MEMORY = 0.7
 # Where a container finds the limits that it has.
 CONTAINER = Path("/sys/fs/cgroup")
 # Relative energy error to which multigrid solves.
-TOLERANCE = 1e-13
+ENERGY_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Choice:
     """A backend by name, and the relative energy error to which an iterative one solves."""
 
     name: str
-    tolerance: float = TOLERANCE
+    tolerance: float = ENERGY_TOLERANCE
 
 
 # The blocks that are open, the innermost last. Each thread and task has its own, so that none sees those of others.
@@ -73,7 +73,7 @@ def package_of(name: str) -> dict[str, str]:
 
 
 @contextmanager
-def use_backend(name: str, *, tolerance: float = TOLERANCE) -> Iterator[None]:
+def use_backend(name: str, *, tolerance: float = ENERGY_TOLERANCE) -> Iterator[None]:
     """Within a ``with`` block, take this backend for all symmetric positive definite matrices, of any size.
 
     It applies to what is factorized within the block: a problem keeps the factors it has. It holds for the thread (or

@@ -1,7 +1,19 @@
-"""Eigenpairs of symmetric pencils, checked by their residuals."""
+"""Eigenpairs of symmetric pencils, checked by their residuals; whole eigenspaces with a basis of their own.
+
+An eigensolver returns an eigenvector with any sign, and any basis of an eigenspace of more than one dimension: another
+one with other rounding errors, hence with another processor. The first k of its vectors may also cut through a space.
+`canonical_eigenpairs` computes the space of the k-th eigenvalue whole, and gives each space the basis that comes
+closest to fixed functions W, the polar factor
+
+    V (V' M W) (W' M V V' M W)^-1/2,
+
+which is a smooth function of the space wherever ``V' M W`` is regular; a single vector gets its sign.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +22,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from ..errors import SolveError
+from .accuracy import EPS, EXACT_TOLERANCE
 from .factor import Factorization
 
 Array = NDArray[np.float64]
@@ -23,6 +36,25 @@ BLOCK, OVERSAMPLING = 10, 2.6
 NEIGHBOURS = 3
 # So many eigenvalues are looked for each time that Lanczos starts again.
 AGAIN = 2
+# Inverses of eigenvalues below this part of the largest one are those of infinite eigenvalues.
+INFINITE_TOLERANCE = 1e-14
+# The residual of Lanczos with an inverse, and the one with which its result, after one inverse step, is a bound.
+LANCZOS_TOLERANCE, PAIR_TOLERANCE = 1e-7, 1e-5
+# A block that adds less than this part of itself to a Krylov space adds nothing.
+SPAN_TOLERANCE = 1e-10
+# Of the mean eigenvalue, over the dimension: a shift that hardly moves the smallest one that is not zero.
+SHIFT = 1e-6
+# Of ``|A| |x|``: what `A x` may be for the eigenvalue zero.
+CANCELLED = 1e-6
+# Eigenpairs computed beyond those that are wanted: double eigenvalues are common, others are not.
+BEYOND, MOST_BEYOND = 2, 128
+# Rounding errors of eigenvalues, in parts of trace(A) / trace(M); below so many times that they are taken for zero.
+ROUNDING, ZERO = 10.0 * EPS, 1e4
+# The least singular value of V' M W, for W of norm one and per dimension, with which W serves. A wave has overlaps of 0
+# (by symmetry) or of about 0.1 with modes of its length; those of sines with a constant are not near this number.
+REGULAR = 0.025
+# Below this no W serves, and seeded random vectors take their place.
+FAINT = 1e-4
 
 
 def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -> tuple[Array, Array]:
@@ -40,7 +72,7 @@ def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -
     Raises
     ------
     SolveError
-        Lanczos did not converge, or ``‖A x - lam M x‖ > 1e-8 (‖A x‖ + lam_k ‖M x‖)`` and above rounding for some pair.
+        Lanczos did not converge, or a relative residual is above `RESIDUAL_TOLERANCE` (see `check_residuals`).
     """
     n, most = stiffness.shape[0], k + beyond
     if n <= max(2 * k + 2, most + 1, 60):
@@ -68,7 +100,7 @@ def dense_eigenpairs(stiffness: Any, mass: Any, *, shift: float | None = None) -
         mu, vectors = eigh(M / np.outer(root, root), shifted / np.outer(root, root))
     except (ValueError, np.linalg.LinAlgError) as error:
         raise SolveError(f"the dense eigensolver failed: {error}") from None
-    kept = np.flatnonzero(mu > 1e-14 * np.abs(mu).max())[::-1]
+    kept = np.flatnonzero(mu > INFINITE_TOLERANCE * np.abs(mu).max())[::-1]
     if not len(kept):
         raise SolveError("the dense eigensolver failed: the mass matrix is not positive definite")
     return 1.0 / mu[kept] - shift, vectors[:, kept] / root[:, None] / np.sqrt(mu[kept])
@@ -99,7 +131,9 @@ def inverse_eigenpair(solve: Any, apply: Any, mass: Any) -> tuple[float, Array]:
     operator = LinearOperator((n, n), matvec=apply, dtype=np.float64)
     inverse = LinearOperator((n, n), matvec=solve, dtype=np.float64)
     try:
-        values, vectors = eigsh(operator, k=NEIGHBOURS, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=12, tol=1e-7)
+        values, vectors = eigsh(
+            operator, k=NEIGHBOURS, M=mass, sigma=0.0, OPinv=inverse, v0=v0, ncv=12, tol=LANCZOS_TOLERANCE
+        )
     except ArpackError as error:
         raise SolveError(f"the eigensolver did not converge: {error}") from None
     return _bounded_below(vectors[:, np.argmin(values)], solve, apply, mass)
@@ -123,12 +157,13 @@ def _bounded_below(start: Array, solve: Any, apply: Any, mass: Any) -> tuple[flo
     nu = float(x @ Mx)
     residual = Mx - nu * apply(x)
     size = float(np.sqrt(max(residual @ solve(residual), 0.0)))
-    if not size <= 1e-5 * nu:
-        raise SolveError(f"the eigenpair {1.0 / nu:.6g} has the relative residual {size / nu:.2g}, above 1e-5")
+    if not size <= PAIR_TOLERANCE * nu:
+        words = f"has the relative residual {size / nu:.2g}, above {PAIR_TOLERANCE:g}"
+        raise SolveError(f"the eigenpair {1.0 / nu:.6g} {words}")
     return 1.0 / (nu + size), x / np.sqrt(nu)
 
 
-def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any, *, tolerance: float = 1e-10) -> float:
+def largest_eigenvalue(apply: Any, mass: Any, solve_mass: Any, *, tolerance: float = EXACT_TOLERANCE) -> float:
     """The largest eigenvalue of ``A x = lam M x`` from the action of A and of ``M^-1``, by Lanczos; from below."""
     n = mass.shape[0]
     start = np.random.default_rng(0).standard_normal(n)
@@ -154,13 +189,13 @@ def dense_largest_eigenpair(stiffness: Array, mass: Array) -> tuple[float, Array
             values, vectors = eigh(A, M)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise SolveError(f"the dense eigensolver failed: {error}") from None
-    return float(values[-1]) * (1.0 + 8.0 * n * float(np.finfo(float).eps)), vectors[:, -1]
+    return float(values[-1]) * (1.0 + 8.0 * n * EPS), vectors[:, -1]
 
 
 def is_definite(matrix: Array) -> bool:
     """Whether a dense symmetric matrix is positive definite, beyond what rounding may hide."""
     A = (matrix + matrix.T) / 2.0
-    least = 8.0 * len(A) * float(np.finfo(float).eps) * float(np.abs(np.diag(A)).max())
+    least = 8.0 * len(A) * EPS * float(np.abs(np.diag(A)).max())
     try:
         np.linalg.cholesky(A - least * np.eye(len(A)))
     except np.linalg.LinAlgError:
@@ -170,7 +205,7 @@ def is_definite(matrix: Array) -> bool:
 
 def small_shift(stiffness: Any, mass: Any) -> float:
     """Tiny against the smallest nonzero eigenvalue, but enough to make ``A + shift M`` positive definite."""
-    return float(1e-6 * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
+    return float(SHIFT * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
 def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple[Array, Array]:
@@ -237,7 +272,7 @@ def _orthonormal(block: Array, mass: Any, Q: Array) -> Array | None:
     size = float(np.linalg.norm(block))
     for _ in range(2):
         block = block - Q @ (Q.T @ (mass @ block))
-        if not np.linalg.norm(block) > 1e-10 * size:
+        if not np.linalg.norm(block) > SPAN_TOLERANCE * size:
             return None
         try:
             root = np.linalg.cholesky(block.T @ (mass @ block))
@@ -249,12 +284,80 @@ def _orthonormal(block: Array, mass: Any, Q: Array) -> Array | None:
 
 
 def check_residuals(stiffness: Any, mass: Any, values: Array, vectors: Array) -> None:
-    """Raise `SolveError` where a pair is no eigenpair, as in `smallest_eigenpairs`."""
+    """Raise `SolveError` where ``‖A x - lam M x‖ > tol (‖A x‖ + lam_k ‖M x‖)`` and above rounding for some pair."""
     Ax, Mx = stiffness @ vectors, mass @ vectors
     residual = np.linalg.norm(Ax - Mx * values, axis=0)
     scale = np.linalg.norm(Ax, axis=0) + abs(values[-1]) * np.linalg.norm(Mx, axis=0)
     # For the eigenvalue zero alone both terms are rounding errors; those of A x are of this size.
-    scale += 1e-6 * np.linalg.norm(abs(stiffness) @ abs(vectors), axis=0)
+    scale += CANCELLED * np.linalg.norm(abs(stiffness) @ abs(vectors), axis=0)
     worst = float(np.max(residual / scale))
     if not worst <= RESIDUAL_TOLERANCE:
         raise SolveError(f"an eigenpair has the relative residual {worst:.2g}, above {RESIDUAL_TOLERANCE:g}")
+
+
+def canonical_eigenpairs(
+    stiffness: Any, mass: Any, k: int, functions: Callable[[float, int], Array]
+) -> tuple[Array, Array]:
+    """The `k` smallest eigenpairs like `smallest_eigenpairs`, the same with every backend and processor.
+
+    Eigenvalues share a space where neighbours are within ``(r lam)^1/2`` of each other, r being the rounding error of
+    an eigenvalue. An eigenvector with a neighbour at that distance is known to ``r / (r lam)^1/2 = (r / lam)^1/2``; a
+    vector of a merged space is an eigenvector up to the same. Any other threshold makes one of both larger.
+
+    Parameters
+    ----------
+    functions
+        ``functions(value, count)`` gives at least `count` columns that have no symmetry (but for the first), for a
+        space with the eigenvalue `value`. The first `count` neighbours among them that tell all directions of the space
+        apart fix its basis.
+
+    Raises
+    ------
+    SolveError
+        As `smallest_eigenpairs`, or the k-th eigenvalue is more than 128-fold.
+    """
+    values, vectors, spaces = _whole_spaces(stiffness, mass, k)
+    for start, stop in spaces:
+        V = vectors[:, start:stop]
+        W = functions(float(values[start:stop].mean()), stop - start)
+        vectors[:, start:stop] = V @ _polar_factor(V, mass, W)
+    return values[:k], vectors[:, :k]
+
+
+def _whole_spaces(stiffness: Any, mass: Any, k: int) -> tuple[Array, Array, list[tuple[int, int]]]:
+    """Eigenpairs to beyond the space of the k-th, and where each space up to that one starts and stops."""
+    beyond, rounding = BEYOND, ROUNDING * float(stiffness.diagonal().sum() / mass.diagonal().sum())
+    while beyond <= MOST_BEYOND:
+        values, vectors = smallest_eigenpairs(stiffness, mass, k, beyond=beyond)
+        spaces = [space for space in _spaces(values, rounding) if space[0] < k]
+        last = spaces[-1][1]
+        # Fewer than were asked for: there are no more.
+        if last < len(values) or len(values) < k + beyond:
+            if last > k:
+                check_residuals(stiffness, mass, values[:last], vectors[:, :last])
+            return values, vectors, spaces
+        beyond *= 4
+    raise SolveError(f"the eigenvalue {values[k - 1]:.6g} is more than {MOST_BEYOND}-fold; its eigenspace is not cut")
+
+
+def _spaces(values: Array, rounding: float) -> list[tuple[int, int]]:
+    apart = np.diff(values) > np.sqrt(rounding * np.maximum(values[1:], ZERO * rounding))
+    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(values)]
+    return list(pairwise(edges))
+
+
+def _polar_factor(V: Array, mass: Any, functions: Array) -> Array:
+    """Orthogonal Q, such that the product V Q does not depend on the basis V of the space."""
+    m, best = V.shape[1], (0.0, np.eye(V.shape[1]))
+    for W in (functions, np.random.default_rng(0).standard_normal((len(V), m))):
+        norms = np.sqrt(np.sum(W * (mass @ W), axis=0))
+        components = (mass @ V).T @ W / np.where(norms > 0.0, norms, 1.0)
+        for start in range(components.shape[1] - m + 1):
+            left, sizes, right = np.linalg.svd(components[:, start : start + m])
+            if sizes[-1] >= REGULAR / m:
+                return np.asarray(left @ right)
+            if sizes[-1] > best[0]:
+                best = (float(sizes[-1]), left @ right)
+        if best[0] > FAINT / m:
+            break
+    return best[1]

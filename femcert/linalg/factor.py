@@ -1,4 +1,4 @@
-"""One sparse factorization per operator, reused for every right-hand side."""
+"""One sparse factorization per operator, reused for every right-hand side; SciPy's SuperLU for every matrix."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import splu
 
 from ..errors import SolveError, UncertifiedError
 from ..timing import stage
+from . import backends
+from .accuracy import EPS, EXACT_TOLERANCE, solve_rounding
 from .backends import Choice, choose
 from .cholmod import Cholmod
 from .multigrid import Multigrid
 from .pardiso import Pardiso
-from .superlu import SuperLU, lu_factors
 
 Array = NDArray[np.float64]
 
@@ -22,8 +24,16 @@ Array = NDArray[np.float64]
 SINGULAR_CONDITION = 1e14
 # Places of entries are counted in 32 bits.
 MOST_ENTRIES = 2**31 - 1
-# Relative energy errors up to here are taken for rounding.
-EXACT = 1e-10
+# Of one product with a random vector: beyond it, the two triangles of a matrix are not the same but for rounding.
+SYMMETRY_TOLERANCE = 1e-10
+# Residual of a solve with a random vector, relative to both of its sides, with which factors serve.
+PROBE_TOLERANCE = 1e-8
+# An iteration may end, for rounding, at so many times the machine epsilon and the condition number.
+FLOOR = 32.0 * EPS
+# SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
+PIVOTS_READ = 2_000_000
+
+
 
 _made = 0
 
@@ -36,7 +46,7 @@ def factorization_count() -> int:
 def pivoted_factors(matrix: Any, *, name: str) -> Any:
     """SuperLU factors of a symmetric matrix, with pivots on the diagonal unless one is exactly zero."""
     _check(matrix, name)
-    factors = lu_factors(matrix, symmetric=True, name=name)
+    factors = _lu_factors(matrix, symmetric=True, name=name)
     _count()
     return factors
 
@@ -109,7 +119,8 @@ class Factorization:
             b = np.random.default_rng(0).standard_normal(A.shape[0])
             magnitudes = csc_matrix((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
             size = float(magnitudes.sum(axis=0).max()) or 1.0
-            if definite and not np.linalg.norm((A @ b) / size - (A.T @ b) / size) <= 1e-10 * np.linalg.norm(b):
+            skew = np.linalg.norm((A @ b) / size - (A.T @ b) / size)
+            if definite and not skew <= SYMMETRY_TOLERANCE * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
             choice = choose(A) if definite else Choice("superlu")
             if to_rounding:
@@ -132,7 +143,7 @@ class Factorization:
     @property
     def rounding(self) -> float:
         """What rounding takes of a solve, ``8 eps kappa`` with the condition number kappa."""
-        return 8.0 * float(np.finfo(float).eps) * self.condition
+        return solve_rounding(self.condition)
 
     @property
     def tolerance(self) -> float:
@@ -144,7 +155,7 @@ class Factorization:
 
     def exact(self, purpose: str) -> Factorization:
         """Itself, if its solves end at rounding; an `UncertifiedError` for a purpose that knows no other error."""
-        if not self.tolerance <= EXACT:
+        if not self.tolerance <= EXACT_TOLERANCE:
             words = f"solves with the {self.name} end at the relative error {self.tolerance:g}"
             raise UncertifiedError(f"{words}; {purpose} needs them to rounding (use_backend with a smaller tolerance)")
         return self
@@ -167,11 +178,11 @@ class Factorization:
         if not self.condition < SINGULAR_CONDITION:
             raise SolveError(f"the {self.name} is singular to rounding (condition number {self.condition:.1g})")
         if isinstance(self._solver, Multigrid):
-            self._solver.floor = 32.0 * float(np.finfo(float).eps) * self.condition
+            self._solver.floor = FLOOR * self.condition
         x = self._solver.solve(size * b)
         # An iteration has checked its own residual.
         misfit = 0.0 if self.tolerance else np.linalg.norm((A @ x) / size - b)
-        if not misfit <= 1e-8 * (np.linalg.norm(x) + np.linalg.norm(b)):
+        if not misfit <= PROBE_TOLERANCE * (np.linalg.norm(x) + np.linalg.norm(b)):
             raise SolveError(f"the factorization of the {self.name} is not accurate")
         if self.symmetric and not (b @ x > 0.0 and self._solver.is_positive()):
             raise SolveError(f"the {self.name} is not positive definite")
@@ -220,4 +231,50 @@ def _solver(A: Any, choice: Choice, definite: bool, name: str) -> Any:
         return Cholmod(A, name=name)
     if choice.name == "multigrid":
         return Multigrid(A, name=name, tolerance=choice.tolerance)
-    return SuperLU(A, symmetric=definite, name=name)
+    return _SuperLU(A, symmetric=definite, name=name)
+
+
+def _lu_factors(matrix: Any, *, symmetric: bool, name: str) -> Any:
+    """SuperLU factors of a finite square matrix; `symmetric`: with pivots on the diagonal, unless one is exactly zero.
+
+    Raises
+    ------
+    SolveError
+        A pivot vanishes, or the factors do not fit in memory: they are not begun where an estimate says so.
+    """
+    needed, free = backends.factor_bytes(matrix, "superlu"), backends.free_bytes()
+    if needed > free:
+        size = f"about {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        raise SolveError(f"the factors of the {name} ({matrix.shape[0]} unknowns) would take {size}")
+    options: dict[str, Any] = {"permc_spec": "COLAMD"}
+    if symmetric:
+        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    try:
+        return splu(matrix, **options)
+    except RuntimeError as error:
+        raise SolveError(f"the {name} ({matrix.shape[0]} unknowns) is singular: {error}") from None
+    except MemoryError:
+        raise SolveError(f"the factors of the {name} ({matrix.shape[0]} unknowns) do not fit in memory") from None
+
+
+class _SuperLU:
+    """LU factors of a sparse matrix; the fill-reducing ordering of ``A + A'`` where it is symmetric."""
+
+    # Of the relative error of a solve, what is not rounding.
+    tolerance = 0.0
+
+    def __init__(self, matrix: Any, *, symmetric: bool, name: str) -> None:
+        self._lu = _lu_factors(matrix, symmetric=symmetric, name=name)
+
+    def solve(self, right: Array, transposed: bool = False) -> Array:
+        """``A^-1 right`` or ``A^-T right``."""
+        return np.asarray(self._lu.solve(np.asfortranarray(right, dtype=np.float64), "T" if transposed else "N"))
+
+    rough_solve = solve
+
+    def is_positive(self) -> bool:
+        """Whether the pivots are positive, as far as they are read."""
+        # Pivots on the diagonal have the signs of the eigenvalues (Sylvester); only a zero one is moved off it.
+        if not np.array_equal(self._lu.perm_r, self._lu.perm_c):
+            return False
+        return self._lu.nnz > PIVOTS_READ or bool(np.all(self._lu.U.diagonal() > 0.0))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags, identity
 
 from ..errors import SolveError
+from .accuracy import EPS
 from .eigen import block_krylov, largest_eigenvalue, shift_invert, smallest_eigenpairs
 from .factor import pivoted_factors
 
@@ -17,7 +18,9 @@ Array = NDArray[np.float64]
 # How far below the computed eigenvalue the proof is tried, in parts of it.
 MARGINS = (1e-5, 1e-3, 1e-1, 0.5)
 # Eigenvalues closer than this, in parts of them, are not separated.
-LEAST_GAP = 1e-5
+GAP_TOLERANCE = 1e-5
+# Of Lanczos for the least part of a diagonal, of which half is used.
+DIAGONAL_TOLERANCE = 1e-3
 # Columns, and entries of a sparse factor, that are taken at a time.
 BATCH, ENTRIES = 16, 100_000
 
@@ -95,8 +98,8 @@ def _separated(
     # The last ones may not have converged.
     first, last = max(2 * len(values) // 3, 1), int(0.9 * len(values))
     gaps = np.diff(values[first - 1 : last]) / values[first:last]
-    found = first + int(np.argmax(gaps)) if len(gaps) and gaps.max() > LEAST_GAP else 0
-    below = values[found - 1] if found else (1.0 - 2.0 * LEAST_GAP) * values[0]
+    found = first + int(np.argmax(gaps)) if len(gaps) and gaps.max() > GAP_TOLERANCE else 0
+    below = values[found - 1] if found else (1.0 - 2.0 * GAP_TOLERANCE) * values[0]
     shift = below + 0.9 * (values[found] - below)
     A = csc_matrix(assembled - shift * mass)
     negative, error = count_negative((A + A.T) / 2.0, diagonal_part(mass), name="shifted form")
@@ -145,7 +148,10 @@ def diagonal_part(mass: Any) -> Array:
     scaled = diags(root) @ mass @ diags(root)
     top = float(abs(scaled).sum(axis=1).max())
     reflected = diags(np.full(len(root), top)) - scaled
-    least = top - largest_eigenvalue(lambda x: reflected @ x, identity(len(root)), lambda x: x, tolerance=1e-3)
+    reach = largest_eigenvalue(
+        lambda x: reflected @ x, identity(len(root)), lambda x: x, tolerance=DIAGONAL_TOLERANCE
+    )
+    least = top - reach
     if not least > 0.0:
         raise SolveError("a mass matrix is not positive definite to rounding")
     return 0.5 * least * np.asarray(mass.diagonal())
@@ -192,14 +198,14 @@ def count_negative(matrix: Any, weights: Array, *, name: str = "matrix") -> tupl
     pivots = U.diagonal()
     if not np.all(np.isfinite(pivots) & (pivots != 0.0)):
         raise SolveError(f"the {name} has a zero or infinite pivot")
-    gamma = (np.bincount(L.indices, minlength=len(pivots)) + 8.0) * np.finfo(float).eps
+    gamma = (np.bincount(L.indices, minlength=len(pivots)) + 8.0) * EPS
     absolute_L, absolute_U = _absolute(L), _absolute(U)
     order = np.argsort(rows)
     # One product shows factors of another matrix; the allowance is for the product as well.
     x = np.random.default_rng(0).standard_normal(len(pivots))
     missed = np.abs((A @ x[rows])[order] - L @ (U @ x))
     longest = np.bincount(U.indices).max()
-    allowed = (gamma + np.finfo(float).eps * longest) * (absolute_L @ (absolute_U @ np.abs(x)))
+    allowed = (gamma + EPS * longest) * (absolute_L @ (absolute_U @ np.abs(x)))
     if not np.all(missed <= 2.0 * allowed):
         raise SolveError(f"the factorization of the {name} is not accurate")
     ones = np.ones(len(pivots))

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from ..errors import SolveError
 
 Array = NDArray[np.float64]
+# Of the residual, in the preconditioned norm; and the steps within which conjugate gradients reach it.
+MASS_TOLERANCE = 1e-13
+MOST_STEPS = 400
 
 
-def solve_mass(mass: Any, right: Array, *, tolerance: float = 1e-13, most: int = 400) -> Array:
+def solve_mass(mass: Any, right: Array, *, tolerance: float = MASS_TOLERANCE, most: int = MOST_STEPS) -> Array:
     """``mass^-1 right`` for all columns at once, by conjugate gradients with the diagonal as preconditioner.
 
     The condition number of a diagonally scaled Lagrange mass matrix depends on the element only, not on

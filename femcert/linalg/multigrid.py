@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 MOST_STEPS = 400
 # For condition numbers.
-ROUGH = 1e-4
+ROUGH_TOLERANCE = 1e-4
 # The last Ritz value is the smallest eigenvalue from above; so much of it is taken for a lower bound.
 CAUTION = 0.5
 # Where rounding ends a solve, the residual is as large as its own rounding error, and the error this much larger.
@@ -63,7 +63,7 @@ class Multigrid:
         self._precondition = _preconditioner(self._matrix, self._root, name)
         # Of this run only the Ritz value counts, wherever rounding ends it.
         self._least, self.floor = 1.0, np.inf
-        run = self._run(np.random.default_rng(0).standard_normal(len(diagonal)), ROUGH**2)
+        run = self._run(np.random.default_rng(0).standard_normal(len(diagonal)), ROUGH_TOLERANCE**2)
         self._least, self.floor, self.tolerance = CAUTION * run.smallest_ritz_value(), 0.0, tolerance
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
@@ -72,7 +72,7 @@ class Multigrid:
 
     def rough_solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` to a few digits."""
-        return self._solve(right, max(ROUGH, self._aim))
+        return self._solve(right, max(ROUGH_TOLERANCE, self._aim))
 
     def is_positive(self) -> bool:
         """Whether no direction without energy was met; else there is no object."""

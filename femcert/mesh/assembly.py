@@ -11,7 +11,7 @@ from skfem.helpers import dot, grad
 from skfem.mesh import MeshTri1
 
 from ..checks import Array
-from .facets import index_facets
+from .geometry import index_facets
 
 
 @BilinearForm
@@ -86,7 +86,8 @@ def _gradient_products(basis: Basis) -> list[Array]:
     """``grad phi_i . grad phi_j`` on each linear triangle, for the ends i and j of each of its edges."""
     x, y = basis.mesh.p[:, basis.mesh.t]
     sides = [(x[(i + 2) % 3] - x[(i + 1) % 3], y[(i + 2) % 3] - y[(i + 1) % 3]) for i in range(3)]
-    twice = sides[0][0] * sides[1][1] - sides[0][1] * sides[1][0]
+    (a, b), (c, d) = sides[:2]
+    twice = a * d - b * c
     pairs = basis.mesh.elem.refdom.facets
     return [(sides[i][0] * sides[j][0] + sides[i][1] * sides[j][1]) / twice**2 for i, j in pairs]
 

@@ -27,23 +27,31 @@ from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError
 from .assembly import consistent_mass
 
-_CONSTANT = {MeshLine1: ElementLineP0, MeshTri1: ElementTriP0, MeshQuad1: ElementQuad0}
-_DEGREE = {
-    MeshLine1: {ElementLineP0: 0, ElementLineP1: 1, ElementLineP2: 2},
-    MeshTri1: {ElementTriP0: 0, ElementTriP1: 1, ElementTriP2: 2},
-    MeshQuad1: {ElementQuad0: 0, ElementQuad1: 1, ElementQuad2: 2},
+# The elements of degree 0, 1 and 2 on each kind of mesh.
+LAGRANGE: dict[Any, tuple[Any, Any, Any]] = {
+    MeshLine1: (ElementLineP0, ElementLineP1, ElementLineP2),
+    MeshTri1: (ElementTriP0, ElementTriP1, ElementTriP2),
+    MeshQuad1: (ElementQuad0, ElementQuad1, ElementQuad2),
 }
-
-MESHES = tuple(_DEGREE)
+MESHES = tuple(LAGRANGE)
+# How far the mass matrix of a basis on the reference element may be from the exact one.
+MASS_TOLERANCE = 1e-9
+# Of the largest row sum of a mass matrix: one that is smaller is not positive but for rounding.
+ROW_TOLERANCE = 1e-12
 
 _assembled: WeakKeyDictionary[Basis, Any] = WeakKeyDictionary()
+
+
+def lagrange(mesh: Any, degree: int) -> Any:
+    """The element of a degree, 0 to 2, on a supported mesh."""
+    return LAGRANGE[type(mesh)][degree]()
 
 
 def degree(basis: Basis) -> int:
     """Polynomial degree of a supported basis; anything else is an `InputError`."""
     if not isinstance(basis, Basis):
         raise InputError(f"basis is a {type(basis).__name__}; expected a skfem.Basis on the whole mesh")
-    known = _DEGREE.get(type(basis.mesh))
+    known = LAGRANGE.get(type(basis.mesh))
     if known is None or type(basis.elem) not in known:
         raise InputError(
             f"{type(basis.elem).__name__} on {type(basis.mesh).__name__} is not supported; expected P1 or P2 on "
@@ -51,7 +59,7 @@ def degree(basis: Basis) -> int:
         )
     if basis.nelems != basis.mesh.nelements:
         raise InputError(f"basis covers {basis.nelems} of {basis.mesh.nelements} elements; expected the whole mesh")
-    return known[type(basis.elem)]
+    return known.index(type(basis.elem))
 
 
 def check_state_basis(basis: Basis) -> Basis:
@@ -67,7 +75,8 @@ def check_quadrature(basis: Basis) -> None:
     if not hasattr(basis, "doflocs"):
         raise InputError("basis was made with disable_doflocs=True; expected one that knows its dof locations")
     X, W = get_quadrature(basis.mesh.refdom, 2 * basis.elem.maxdeg)
-    if not np.allclose(_reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W), rtol=0.0, atol=1e-9):
+    own, exact = _reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W)
+    if not np.allclose(own, exact, rtol=0.0, atol=MASS_TOLERANCE):
         raise InputError(
             f"the quadrature of basis ({basis.W.size} points) is too coarse for {type(basis.elem).__name__}; expected "
             f"intorder of at least {2 * degree(basis)}"
@@ -81,7 +90,7 @@ def _reference_mass(basis: Basis, X: Array, W: Array) -> Array:
 
 def constant_basis(basis: Basis) -> Basis:
     """Piecewise constants on the mesh and quadrature of `basis`."""
-    return basis.with_element(_CONSTANT[type(basis.mesh)]())
+    return basis.with_element(lagrange(basis.mesh, 0))
 
 
 def same_mesh(first: Any, second: Any) -> bool:
@@ -105,7 +114,7 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
     if not lumped:
         return M
     rows = np.asarray(M.sum(axis=1)).ravel()
-    if not np.all(rows > 1e-12 * rows.max()):
+    if not np.all(rows > ROW_TOLERANCE * rows.max()):
         raise InputError(
             f"row sums of the {type(basis.elem).__name__} mass matrix are not positive; mass must be 'consistent'"
         )

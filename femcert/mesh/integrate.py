@@ -16,20 +16,20 @@ from skfem.refdom import RefLine, RefTri
 
 from ..checks import Array, count, number, real_vector
 from ..errors import InputError
+from .geometry import cross, is_affine
 from .locate import (
     BLOCK,
-    BoxIndex,
+    CellIndex,
     Index,
     Locator,
     check_basis,
     check_mesh,
     check_points,
-    is_affine,
     local_values,
     scatter,
 )
 
-SNAP = 1e-12  # of the shortest edge at a vertex: how close a ray is taken to pass through the vertex
+SNAP_TOLERANCE = 1e-12  # of the shortest edge at a vertex: how close a ray is taken to pass through the vertex
 GENERAL_QUAD_POINTS = 16  # per chord, where the basis functions are not polynomials along the line
 
 
@@ -41,7 +41,7 @@ def ray_matrix(basis: Any, origins: Any, directions: Any) -> csr_matrix:
     triangles and parallelograms; on general quadrilaterals 16 points per chord are used.
 
     A ray along an edge counts once: it belongs to the cell on its left, and to the cell on its right where
-    that edge is on the boundary of the mesh. A vertex closer than 1e-12 of its shortest edge is on the ray.
+    that edge is on the boundary of the mesh. A vertex closer than `SNAP_TOLERANCE` of its shortest edge is on the ray.
     That decision is made per ray and vertex, so all cells around the vertex agree on it.
 
     Parameters
@@ -104,7 +104,7 @@ def _chords(mesh: Any, origins: Array, directions: Array) -> Iterator[tuple[Inde
     """Rays, cells, and where each ray enters a cell and how long it stays there, columns ``(n, 1)``."""
     tolerance = _vertex_tolerance(mesh)
     outer = mesh.f2t[1, mesh.t2f] < 0
-    for ray, cell in BoxIndex(mesh).near_lines(origins, directions):
+    for ray, cell in CellIndex(mesh).near_lines(origins, directions):
         enter, leave = _clip_rays(mesh, origins[:, ray], directions[:, ray], cell, tolerance, outer[:, cell])
         hit = leave > enter
         yield ray[hit], cell[hit], enter[hit, None], (leave - enter)[hit, None]
@@ -179,7 +179,7 @@ def _vertex_tolerance(mesh: Any) -> Array:
     shortest = np.full(mesh.p.shape[1], np.inf)
     np.minimum.at(shortest, ends.ravel(), np.tile(lengths, 2))
     shortest[np.isinf(shortest)] = 0.0  # vertices of no cell
-    return SNAP * shortest + 8 * np.finfo(float).eps * np.abs(mesh.p).max()
+    return SNAP_TOLERANCE * shortest + 8 * np.finfo(float).eps * np.abs(mesh.p).max()
 
 
 def _clip_rays(
@@ -193,7 +193,7 @@ def _clip_rays(
     """
     vertices = mesh.t[:, cells]
     away = mesh.p[:, vertices] - origins[:, None]
-    side = directions[0] * away[1] - directions[1] * away[0]
+    side = cross(directions, away)
     rounding = 8 * np.finfo(float).eps * np.abs(origins).max(axis=0)
     side[np.abs(side) <= tolerance[vertices] + rounding] = 0.0
     along = directions[0] * away[0] + directions[1] * away[1]
@@ -213,7 +213,7 @@ def _clip_rays(
 
 CLIP_BLOCK = 1 << 14  # (disc, cell) pairs clipped at once
 GENERAL_QUAD_DEGREE = 19  # of the rule where the basis functions are not polynomials in x and y
-NO_OVERLAP = 1e-12  # of the area of the disc: less is rounding, and counts as no overlap
+OVERLAP_TOLERANCE = 1e-12  # of the area of the disc: less is rounding, and counts as no overlap
 
 
 def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr_matrix:
@@ -309,7 +309,7 @@ def _check_discs(mesh: Any, centres: Any, radius: Any, sides: Any) -> tuple[Arra
 def _without_rounding(area: Array, dimension: int, radius: float) -> Array:
     """`area`, with 0 for what rounding leaves of discs that only touch the mesh."""
     full = np.pi * radius**2 if dimension == 2 else 2 * radius
-    return np.where(area > NO_OVERLAP * full, area, 0.0)
+    return np.where(area > OVERLAP_TOLERANCE * full, area, 0.0)
 
 
 def _pieces(
@@ -317,7 +317,7 @@ def _pieces(
 ) -> Iterator[tuple[Index, Index, Array, Array]]:
     """Simplices that tile (polygon and cell), as (disc, cell, corners (dim, dim + 1, n), measures (n,))."""
     reach = _circumradius(radius, sides) if mesh.dim() == 2 else radius
-    for discs, cells in BoxIndex(mesh).near_boxes(centres - reach, centres + reach):
+    for discs, cells in CellIndex(mesh).near_boxes(centres - reach, centres + reach):
         for begin in range(0, len(discs), CLIP_BLOCK):
             disc, cell = discs[begin : begin + CLIP_BLOCK], cells[begin : begin + CLIP_BLOCK]
             corners = mesh.p[:, mesh.t[:, cell]]
@@ -386,4 +386,4 @@ def _fan(polygons: Array, sizes: Index) -> tuple[Index, Array, Array]:
     base = polygons[:, 0, owner]
     triangles = np.stack((base, polygons[:, second + 1, owner], polygons[:, second + 2, owner]), axis=1)
     a, b = triangles[:, 1] - base, triangles[:, 2] - base
-    return owner, triangles, np.abs(a[0] * b[1] - a[1] * b[0]) / 2
+    return owner, triangles, np.abs(cross(a, b)) / 2

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
-from skfem.mesh import MeshQuad1, MeshTri1
+from skfem.mesh import MeshTri1
 
 from ..checks import Array, real_array
 from ..errors import InputError
 from .elements import MESHES, degree
+from .geometry import cross
 
 Index = NDArray[np.int64]
 Pairs = Iterator[tuple[Index, Index]]
@@ -21,7 +22,8 @@ Heights = Callable[[Index, Index], tuple[Array, Array]]
 BLOCK = 1 << 17  # (query, cell) pairs handled at once; keeps the working memory near 20 MB
 EDGE_TOLERANCE = 1e-10  # of the height of a cell: how far outside a point still counts as inside
 GRID_LIMIT = 1e9  # buckets per axis; the pair (row, column) then fits in 64 bits
-GRID_MARGIN = 1e-6  # covers the rounding of bucket numbers, at most GRID_LIMIT * machine epsilon
+LEAST_STEP = 1e-200  # no division by zero for rays along the axes
+GRID_TOLERANCE = 1e-6  # covers the rounding of bucket numbers, at most GRID_LIMIT * machine epsilon
 
 
 def spread(first: Index, stop: Index) -> Pairs:
@@ -48,7 +50,7 @@ class _Level:
         self.corner = lower.min(axis=1)
         extent = upper.max(axis=1) - self.corner
         size = (upper - lower).max(axis=1)
-        self.bucket = (1 + 2 * GRID_MARGIN) * np.maximum(size, extent / GRID_LIMIT)
+        self.bucket = (1 + 2 * GRID_TOLERANCE) * np.maximum(size, extent / GRID_LIMIT)
         self.bucket[self.bucket == 0] = 1.0  # the second axis of a line mesh
         row, column = np.floor(self.scaled(lower)).astype(np.int64)
         self.columns = int(column.max()) + 1
@@ -62,12 +64,12 @@ class _Level:
 
     def pairs(self, left: Array, right: Array, heights: Heights) -> Pairs:
         """Pairs (query, cell) for queries that reach from `left` to `right` and, in a row, over `heights`."""
-        first = np.searchsorted(self.rows, np.floor(left - GRID_MARGIN) - 1)
-        stop = np.searchsorted(self.rows, np.floor(right + GRID_MARGIN), side="right")
+        first = np.searchsorted(self.rows, np.floor(left - GRID_TOLERANCE) - 1)
+        stop = np.searchsorted(self.rows, np.floor(right + GRID_TOLERANCE), side="right")
         for query, position in spread(first, stop):
             low, high = heights(query, self.rows[position])
-            low = np.clip(np.floor(low - GRID_MARGIN) - 1, 0, self.columns)
-            high = np.clip(np.floor(high + GRID_MARGIN), -1, self.columns - 1)
+            low = np.clip(np.floor(low - GRID_TOLERANCE) - 1, 0, self.columns)
+            high = np.clip(np.floor(high + GRID_TOLERANCE), -1, self.columns - 1)
             base = position * self.columns
             begin = np.searchsorted(self.key, base + low.astype(np.int64))
             end = np.searchsorted(self.key, base + high.astype(np.int64), side="right")
@@ -75,7 +77,7 @@ class _Level:
                 yield query[owner], self.cells[place]
 
 
-class BoxIndex:
+class CellIndex:
     """Finds the cells whose bounding boxes may meet a box or a line.
 
     Every cell that does meet the query is among the pairs; some that do not are too. Cells are sorted
@@ -115,7 +117,7 @@ def _planar(points: Array) -> Array:
 
 
 def _box_pairs(level: _Level, lower: Array, upper: Array) -> Pairs:
-    """The pairs of `BoxIndex.near_boxes` on one level, boxes in units of its buckets."""
+    """The pairs of `CellIndex.near_boxes` on one level, boxes in units of its buckets."""
 
     def heights(query: Index, row: Index) -> tuple[Array, Array]:
         return lower[1][query], upper[1][query]
@@ -124,9 +126,9 @@ def _box_pairs(level: _Level, lower: Array, upper: Array) -> Pairs:
 
 
 def _line_pairs(level: _Level, start: Array, step: Array) -> Pairs:
-    """The pairs of `BoxIndex.near_lines` on one level, `start` and `step` in units of its buckets."""
+    """The pairs of `CellIndex.near_lines` on one level, `start` and `step` in units of its buckets."""
     step = step / np.abs(step).max(axis=0)
-    step = np.where(np.abs(step) < 1e-200, 1e-200, step)  # no division by zero for rays along the axes
+    step = np.where(np.abs(step) < LEAST_STEP, LEAST_STEP, step)
     eps = 8 * np.finfo(float).eps
     reach = level.columns + 1.0
     slope = step[1] / step[0]
@@ -142,11 +144,6 @@ def _line_pairs(level: _Level, start: Array, step: Array) -> Pairs:
         return at.min(axis=0) - error, at.max(axis=0) + error
 
     return level.pairs(ends.min(axis=0) - blur, ends.max(axis=0) + blur, heights)
-
-
-def cross(a: Array, b: Array) -> Array:
-    """The plane cross product a_0 b_1 - a_1 b_0 along the first axis."""
-    return a[0] * b[1] - a[1] * b[0]
 
 
 def check_mesh(mesh: Any) -> None:
@@ -181,15 +178,6 @@ def check_points(points: Any, dimension: int, name: str) -> Array:
     return array
 
 
-def is_affine(mesh: Any) -> bool:
-    """Whether every cell is an affine image of the reference cell (quadrilaterals: parallelograms)."""
-    if not isinstance(mesh, MeshQuad1):
-        return True
-    corners = mesh.p[:, mesh.t]
-    twist = corners[:, 0] - corners[:, 1] + corners[:, 2] - corners[:, 3]
-    return bool((np.abs(twist) <= 1e-13 * np.ptp(corners, axis=1).max(axis=0)).all())
-
-
 class Locator:
     """Finds the cell of each point of a line, triangle or convex quadrilateral mesh.
 
@@ -207,12 +195,12 @@ class Locator:
     def __init__(self, mesh: Any) -> None:
         check_mesh(mesh)
         self.mesh = mesh
-        self.index = BoxIndex(mesh)
+        self.index = CellIndex(mesh)
 
     def find(self, points: Any) -> Index:
         """Cell of each column of `points`, -1 outside the mesh; on shared edges the lowest cell number.
 
-        A point counts as inside a cell if it is at most 1e-10 of the cell's height beyond its edges.
+        A point counts as inside a cell if it is at most `EDGE_TOLERANCE` of the cell's height beyond its edges.
         """
         points = check_points(points, self.mesh.dim(), "points")
         nowhere = self.mesh.t.shape[1]

@@ -1,23 +1,25 @@
-"""Meshes from files, and the named boundaries, regions and element sizes of a mesh.
+"""Meshes from files, with their named boundaries and regions.
 
 scikit-fem reads files through meshio. Both are lenient: meshio prints a warning about a truncated file and
-goes on, and scikit-fem logs a tag that it cannot match and goes on. `load_mesh` refuses instead.
+goes on, and takes the last of several pieces; scikit-fem logs a tag that it cannot match. `load_mesh` refuses instead.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
-import itertools
+import os
+import re
 import struct
+import subprocess
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import ParseError
+from xml.etree import ElementTree
 
 import meshio
 import numpy as np
@@ -28,22 +30,32 @@ from skfem.io.meshio import from_meshio
 
 from ..checks import Array, real_array
 from ..errors import InputError
-from .facets import index_facets
-from .mesh_files import check_mesh_file, check_that_reading_ends
-
-Indices = NDArray[np.int64]
+from .geometry import Indices, corner_areas, diameters, find_facets, index_facets
 
 # meshio has some forty readers and no common error type; on a damaged file they raise any of these.
 _READ_ERRORS = (
     meshio.ReadError, CorruptionError, SystemExit, OSError, EOFError, ValueError, TypeError, LookupError,
     AttributeError, AssertionError, ArithmeticError, MemoryError, NameError, RuntimeError, ImportError, StopIteration,
-    struct.error, zlib.error, ParseError,
+    struct.error, zlib.error, ElementTree.ParseError,
 )  # fmt: skip
 # Readers of meshio that never return from some truncated files.
 _HANGING = {"ansys", "mdpa", "off", "ply", "tecplot", "wkt"}
 _CORNERS = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4}
 _FACET_KIND = {"line": "vertex", "triangle": "line", "quad": "line"}
 _TAG_DATA = ("gmsh:physical", "medit:ref")
+# Of the extent of a mesh: how far its nodes may be from a line or a plane.
+FLAT_TOLERANCE = 1e-9
+# How long a reader that may hang is waited for, and longer for each byte.
+SECONDS, SECONDS_PER_BYTE = 20.0, 1e-5
+# What another process does, and its exit code where the reader raises.
+REFUSED = 3
+_TRIAL = f"""
+import sys, meshio
+try:
+    meshio.read(sys.argv[1], file_format=sys.argv[2])
+except BaseException:
+    sys.exit({REFUSED})
+"""
 
 
 def load_mesh(path: str | Path) -> Mesh:
@@ -97,43 +109,6 @@ def checked_mesh(raw: meshio.Mesh) -> Mesh:
     return mesh
 
 
-def boundary_facets(mesh: Mesh, name: str) -> Indices:
-    """Indices of the facets of the boundary called `name`, or an `InputError` that lists the names."""
-    return _named(mesh.boundaries, name, "boundary")
-
-
-def region_elements(mesh: Mesh, name: str) -> Indices:
-    """Indices of the elements of the subdomain called `name`, or an `InputError` that lists the names."""
-    return _named(mesh.subdomains, name, "region")
-
-
-def diameters(mesh: Mesh) -> Array:
-    """The diameter of each element: its longest edge or diagonal."""
-    corners = mesh.p[:, mesh.t]
-    pairs = itertools.combinations(range(mesh.t.shape[0]), 2)
-    return np.max([np.linalg.norm(corners[:, i] - corners[:, j], axis=0) for i, j in pairs], axis=0)
-
-
-def measures(mesh: Mesh) -> Array:
-    """The length or area of each element."""
-    corners = _corner_areas(mesh)
-    # The corner triangles cover a quadrilateral twice, and there are three copies of a triangle.
-    weight = {1: 1.0, 3: 1 / 3, 4: 1 / 2}[len(corners)]
-    return np.abs(weight * corners.sum(axis=0))
-
-
-def _named(sets: dict[str, Any] | None, name: str, what: str) -> Indices:
-    known = sorted(sets or {})
-    if sets is None or name not in sets:
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        expected = f"expected one of {', '.join(map(repr, known))}" if known else "it names none"
-        raise InputError(f"{what} {name!r} is not in the mesh; {expected}{hint}")
-    if not len(sets[name]):
-        raise InputError(f"{what} {name!r} of the mesh is empty; expected at least one member")
-    return np.unique(np.asarray(sets[name], dtype=np.int64))
-
-
 @contextlib.contextmanager
 def about(path: Any, what: str = "mesh") -> Iterator[None]:
     """Put the name of the file in front of what is wrong with it."""
@@ -156,11 +131,11 @@ def read_raw(path: Any) -> meshio.Mesh:
     formats = {name for suffix in suffixes for name in meshio.extension_to_filetypes.get(suffix, [])}
     if not formats:
         raise InputError(f"unknown extension {path.suffix!r}; expected one of meshio's, such as .msh or .vtu")
-    check_mesh_file(path)
+    _check_file(path)
     usable = sorted(formats - _HANGING)
     if not usable:
         usable = sorted(formats)
-        check_that_reading_ends(path, usable[0])
+        _check_that_reading_ends(path, usable[0])
     said = io.StringIO()
     try:
         with (
@@ -184,6 +159,84 @@ def read_raw(path: Any) -> meshio.Mesh:
     if "not closed by" in said.getvalue() or (path.suffix == ".mesh" and not _ends_with(path, b"End")):
         raise InputError("it ends early, is it truncated?")
     return raw
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a file that is more than meshio would read; others pass.
+
+    Of several pieces meshio returns the cells of the last one. To join them would leave cracks between them, since each
+    piece has its own copies of the nodes that it shares with others.
+
+    Raises
+    ------
+    InputError
+        A VTU file has several pieces with something in them, or two fields have one name.
+    """
+    kind = path.suffix.lower()
+    root = _root(path) if kind in (".vtu", ".xdmf", ".xmf") else None
+    if root is None:
+        return
+    _check_pieces(root)
+    for part in ("PointData", "CellData", "Cells", "FieldData"):
+        for section in root.iter(part):
+            _check_names(section, "DataArray", "")
+    for grid in root.iter("Grid"):
+        _check_names(grid, "Attribute", "Center")
+
+
+def _check_that_reading_ends(path: Path, file_format: str) -> None:
+    """Let another process read the file first: a reader that ends there ends here, too, and one that hangs is ended.
+
+    What is wrong with the file is said by the reader here.
+
+    Raises
+    ------
+    InputError
+        The reader did not end in time, or could not be tried.
+    """
+    limit = SECONDS + SECONDS_PER_BYTE * path.stat().st_size
+    command = [sys.executable, "-c", _TRIAL, str(path.absolute()), file_format]
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    quiet = subprocess.DEVNULL
+    try:
+        done = subprocess.run(
+            command, env=places, stdin=quiet, stdout=quiet, stderr=quiet, timeout=limit, check=False
+        ).returncode
+    except subprocess.TimeoutExpired:
+        raise InputError(f"reading it did not end in {limit:.0f} seconds, is it damaged?") from None
+    if done not in (0, REFUSED):
+        raise InputError(f"its reader, tried in another process, ended with {done}; convert it to .msh or .vtu")
+
+
+def _root(path: Path) -> Any:
+    """The root of the file; None for what cannot be parsed, of which meshio knows more to say."""
+    try:
+        return ElementTree.parse(path).getroot()
+    except (ElementTree.ParseError, ValueError, OSError):
+        pass
+    # Raw data at the end of a VTU file are no XML.
+    content = path.read_bytes()
+    begin, end = re.search(rb"<AppendedData[^>]*>", content), content.rfind(b"</AppendedData>")
+    try:
+        return None if begin is None else ElementTree.fromstring(content[: begin.end()] + content[end:])
+    except (ElementTree.ParseError, ValueError):
+        return None
+
+
+def _check_pieces(root: Any) -> None:
+    counts = ("NumberOfPoints", "NumberOfCells")
+    filled = [piece for piece in root.iter("Piece") if any(piece.get(name, "").strip() != "0" for name in counts)]
+    if len(filled) > 1:
+        raise InputError(f"it has {len(filled)} pieces; expected one (ParaView joins them: Clean to Grid, then save)")
+
+
+def _check_names(section: Any, tag: str, place: str) -> None:
+    seen = set()
+    for child in section.findall(tag):
+        key = child.get("Name"), child.get(place)
+        if key in seen:
+            raise InputError(f"it has {key[0]!r} twice; expected each name once")
+        seen.add(key)
 
 
 def _reason(error: BaseException, said: str) -> str:
@@ -222,7 +275,7 @@ def _used_nodes(raw: meshio.Mesh, kind: str) -> tuple[Array, Indices, Indices]:
     points = real_array(raw.points[used], "the array of coordinates")
     dimension = 1 if kind == "line" else 2
     extent = np.ptp(points, axis=0)
-    if np.any(extent[dimension:] > 1e-9 * extent.max()):
+    if np.any(extent[dimension:] > FLAT_TOLERANCE * extent.max()):
         place = "a line along x" if dimension == 1 else "a plane of constant z"
         raise InputError(f"its nodes span {extent} along the axes; expected {place}")
     new_number = np.full(len(raw.points), -1, dtype=np.int64)
@@ -278,32 +331,9 @@ def _named_cells(raw: meshio.Mesh, kind: str) -> dict[str, Indices]:
     return {name: cells[chosen] for name, chosen in sets.items()}
 
 
-def find_facets(mesh: Mesh, nodes: Indices, name: str) -> Indices:
-    """Indices of the facets with the given nodes, one facet per row."""
-    # one integer per facet, the same for any order of its nodes
-    base = mesh.p.shape[1] ** np.arange(nodes.shape[1])[::-1]
-    wanted = np.sort(nodes, axis=1) @ base
-    facets = np.sort(mesh.facets, axis=0).T @ base
-    order = np.argsort(facets)
-    place = order[np.minimum(np.searchsorted(facets, wanted, sorter=order), len(facets) - 1)]
-    missing = np.count_nonzero((facets[place] != wanted) | (nodes.min(axis=1) < 0))
-    if missing:
-        raise InputError(f"boundary {name!r} has {missing} of {len(nodes)} facets that belong to no cell")
-    return np.unique(place)
-
-
-def _corner_areas(mesh: Mesh) -> Array:
-    """Signed length of each line, or signed area of the triangle at each corner of each cell."""
-    corners = mesh.p[:, mesh.t]
-    if mesh.dim() == 1:
-        return corners[:, 1] - corners[:, 0]
-    after, before = np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners
-    return 0.5 * (after[0] * before[1] - after[1] * before[0])
-
-
 def _oriented(mesh: Mesh) -> NDArray[np.int32]:
     """The cells with positive orientation; refuses flat and folded ones."""
-    areas = _corner_areas(mesh)
+    areas = corner_areas(mesh)
     # rounding of the coordinates moves a corner area by about this much
     rounding = 8 * np.finfo(float).eps * np.abs(mesh.p).max() * (diameters(mesh) if mesh.dim() == 2 else 1.0)
     flat = np.flatnonzero(np.all(np.abs(areas) <= rounding, axis=0))

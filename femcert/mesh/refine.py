@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import Mesh
+from skfem import Mesh, MeshLine
 from skfem.mesh import MeshLine1, MeshQuad1
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
 from .elements import MESHES
-from .read import Indices, diameters, find_facets
+from .geometry import Indices, diameters, find_facets
 
 # Elements smaller than this, relative to the coordinates, could not be told from points any more.
 _SMALLEST = 64.0 * np.finfo(float).eps
+# A point this near to a vertex, relative to the element, is taken for it: no element may be as small as rounding.
+VERTEX_TOLERANCE = 1e-10
 
 
 def refined(mesh: Mesh, elements: Any = None) -> Mesh:
@@ -59,6 +61,26 @@ def check_adaptive(mesh: Mesh) -> None:
     """Refuse a mesh of which one element cannot be refined without leaving hanging nodes."""
     if isinstance(mesh, MeshQuad1):
         raise InputError("a mesh of quadrilaterals is refined only as a whole; use triangles (MeshTri) to adapt it")
+
+
+def with_vertices(mesh: Any, points: Array) -> tuple[Any, NDArray[np.int64]]:
+    """A line in one piece cut at points, from left to right, and the element that each piece is of.
+
+    A point within `VERTEX_TOLERANCE` of a vertex is taken for it.
+    """
+    ends = np.sort(mesh.p[0, mesh.t], axis=0)
+    order = np.argsort(ends[0])
+    corners = np.append(ends[0, order], ends[1, order[-1]])
+    element = np.clip(np.searchsorted(corners, points, side="right") - 1, 0, mesh.nelements - 1)
+    kept: list[float] = []
+    for x, e in sorted(zip(points.tolist(), element.tolist(), strict=True)):
+        left, right = corners[e], corners[e + 1]
+        before = max(left, kept[-1]) if kept else left
+        if min(x - before, right - x) > VERTEX_TOLERANCE * (right - left):
+            kept.append(x)
+    x = np.sort(np.concatenate([corners, kept]))
+    inside = np.searchsorted(corners, 0.5 * (x[:-1] + x[1:])) - 1
+    return MeshLine(x), order[inside]
 
 
 def doerfler(indicators: Any, fraction: float = 0.5) -> Indices:

@@ -14,10 +14,12 @@ from skfem.quadrature import get_quadrature
 
 from ..checks import Array
 from ..errors import InputError
-from .elements import MESHES
+from .elements import MESHES, lagrange
 
 # Highest orders of the rules that are used, by vertices of an element.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}
+# What rounding may add to the sum of two coordinates of a lattice.
+LATTICE_TOLERANCE = 1e-12
 # Samples that differ by less than this, relative to the largest on their element, are those of a constant.
 CONSTANT = 8.0 * float(np.finfo(float).eps)
 
@@ -196,7 +198,7 @@ def _count(element: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Fit:
+class PolynomialFit:
     """A field as polynomials on the elements.
 
     Attributes
@@ -229,20 +231,27 @@ class Fit:
         return np.asarray(self.coefficients @ _centred_monomials(sampler, self.degree))
 
 
-def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> Fit:
+def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> PolynomialFit:
     """The polynomials of a known degree on the reference element that are nearest to samples, element by element.
 
     Polynomials of total degree d on lines and triangles, of degree d in each variable on quadrilaterals. Where the
     samples of an element are equal to rounding, a constant.
     """
     if values.shape[1] == 1:
-        return Fit(0, values, np.ones(1), np.zeros(len(values)))
+        return PolynomialFit(0, values, np.ones(1), np.zeros(len(values)))
     if np.all(np.ptp(values, axis=1) <= CONSTANT * np.abs(values).max(axis=1)):
-        return Fit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1))
+        return PolynomialFit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1))
     P = _centred_monomials(sampler, degree)
     coefficients = values @ np.linalg.pinv(P)
     away = np.abs(coefficients @ P - values).max(axis=1)
-    return Fit(degree, coefficients, _largest_monomials(sampler, degree), away)
+    return PolynomialFit(degree, coefficients, _largest_monomials(sampler, degree), away)
+
+
+def nodal_fit(sampler: Sampler, degree: int) -> tuple[Any, Array]:
+    """A Lagrange element, and the matrix ``(nodes, points)`` from samples to the nodal values of the best fit."""
+    elem = lagrange(sampler.mesh, degree)
+    phi, _ = sampler.table(elem)
+    return elem, np.linalg.solve((phi * sampler.W) @ phi.T, phi * sampler.W)
 
 
 def norming_constant(sampler: Sampler, degree: int) -> float:
@@ -258,7 +267,7 @@ def norming_constant(sampler: Sampler, degree: int) -> float:
     s = np.linspace(0.0, 1.0, n + 1)
     X = s[None] if len(sampler.X) == 1 else np.array(np.meshgrid(s, s)).reshape(2, -1)
     if sampler.mesh.t.shape[0] == 3:
-        X = X[:, X.sum(axis=0) <= 1.0 + 1e-12]
+        X = X[:, X.sum(axis=0) <= 1.0 + LATTICE_TOLERANCE]
     lagrange = np.linalg.pinv(_centred_monomials(sampler, degree)) @ _centred_monomials(sampler.at_points(X), degree)
     return 2.0 * float(np.abs(lagrange).sum(axis=0).max())
 

@@ -16,8 +16,8 @@ from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 from ..checks import Array, coordinates, count, number, real_array
 from ..errors import InputError
 from .elements import degree, same_mesh
-from .locate import BoxIndex, Index, Locator, cross, interpolation_matrix
-from .read import diameters
+from .geometry import cross, diameters
+from .locate import CellIndex, Index, Locator, interpolation_matrix
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def merged(parts: list[Interpolation | None]) -> Interpolation | None:
 
 
 # Of the extent of the mesh: nodes that are this close are the same.
-SAME_PLACE = 1e-12
+PLACE_TOLERANCE = 1e-12
 # Of the diameter of the nearest cell: how far outside of the other mesh a dof may lie without being asked for. A
 # circle bulges by less over an edge that is shorter than its radius.
 BULGE = 0.25
@@ -142,7 +142,7 @@ class Transfer:
         self._same_dofs = same_dofs(source, target)
         if self._same_dofs:
             return
-        self._same = SAME_PLACE * float(np.ptp(source.mesh.p, axis=1).max())
+        self._same = PLACE_TOLERANCE * float(np.ptp(source.mesh.p, axis=1).max())
         self._sites = KDTree(source.doflocs.T)
         gaps, nearest = self._sites.query(target.doflocs.T)
         self._found = gaps <= self._same
@@ -268,7 +268,7 @@ def nearest_points(mesh: Any, points: Array, *, limit: float | None = None) -> t
     near = nodes[:, start]
     longest = float(np.linalg.norm(ends[:, -1] - ends[:, 0], axis=0).max())
     close = np.flatnonzero(away <= longest + (BULGE * diameters(mesh).max() if limit is None else limit))
-    index = BoxIndex(SimpleNamespace(p=mesh.p, t=mesh.facets[:, facets]))
+    index = CellIndex(SimpleNamespace(p=mesh.p, t=mesh.facets[:, facets]))
     reach = away[close]
     for query, facet in index.near_boxes(points[:, close] - reach, points[:, close] + reach):
         who = close[query]
@@ -297,7 +297,7 @@ def _reach(mesh: Any, cells: Index, tolerance: float | None) -> Array:
 
 
 # Of the square of the longest edge: triangles of less area are rounding of points on a line.
-_FLAT = 1e-12
+FLAT_TOLERANCE = 1e-12
 
 
 class PointCloud:
@@ -354,7 +354,7 @@ class PointCloud:
 
 def _distinct(points: Array) -> tuple[NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Indices of points at different places, and the pairs at the same one."""
-    close = SAME_PLACE * float(np.ptp(points, axis=0).max())
+    close = PLACE_TOLERANCE * float(np.ptp(points, axis=0).max())
     pairs = KDTree(points).query_pairs(close, output_type="ndarray")
     first, second = pairs.min(axis=1), pairs.max(axis=1)
     return np.setdiff1d(np.arange(len(points)), second), (first, second)
@@ -373,7 +373,7 @@ def _joined(points: Array) -> tuple[Any, NDArray[np.int64]]:
         raise InputError(f"the {len(points)} points lie on a line; expected points that span the plane") from None
     a, b, c = points[triangles].transpose(0, 2, 1)
     longest = np.max([((a - b) ** 2).sum(axis=0), ((b - c) ** 2).sum(axis=0), ((c - a) ** 2).sum(axis=0)], axis=0)
-    triangles = triangles[:, np.abs(cross(b - a, c - a)) > _FLAT * longest]
+    triangles = triangles[:, np.abs(cross(b - a, c - a)) > FLAT_TOLERANCE * longest]
     if not triangles.size:
         raise InputError(f"the {len(points)} points lie on a line; expected points that span the plane")
     used, numbers = np.unique(triangles, return_inverse=True)

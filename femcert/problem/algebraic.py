@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import identity
 
 from ..linalg import largest_eigenvalue
-from ..linalg.factor import EXACT
+from ..linalg.accuracy import EXACT_TOLERANCE
 
 if TYPE_CHECKING:
     from .linear import LinearProblem
@@ -63,7 +63,7 @@ def _seen(problem: LinearProblem) -> float:
     space, m = problem.parameters, problem.observation_count
     if space.dimension <= MOST_DENSE:
         sigma = np.linalg.svd(solve_triangular(space.root, problem.matrix.T, trans="T"), compute_uv=False)
-        least = space.dimension <= m and space.ball is None and problem.factor.tolerance > EXACT
+        least = space.dimension <= m and space.ball is None and problem.factor.tolerance > EXACT_TOLERANCE
         return float(sigma[-1] if least else sigma[0])
     # Of the sensors' mean, a lower bound of the largest one.
     row = space.matrix.T @ problem.adjoint(np.full((m, 1), 1.0 / np.sqrt(m)))

@@ -16,11 +16,12 @@ from ..checks import Array, freeze_sparse, frozen, number, real_array
 from ..errors import InputError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import nodal_values
-from ..mesh.facets import index_facets
-from ..mesh.read import boundary_facets
+from ..mesh.geometry import boundary_facets, index_facets
 from ..shown import Shown
 
 Value = float | Callable[[Array], Any]
+# Of the largest value: how far two conditions may differ in the corner where they meet.
+CORNER_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _essential(basis: Basis, parts: Mapping[str, Any]) -> tuple[NDArray[np.int64
         given = nodal_values(basis, value, f"the Dirichlet value on {name!r}", dofs)
         # Two parts may meet in a corner; they must agree there, or the state would be ambiguous.
         scale = max(np.abs(values).max(), np.abs(given).max(initial=0.0))
-        clash = prescribed[dofs] & (np.abs(values[dofs] - given) > 1e-12 * scale)
+        clash = prescribed[dofs] & (np.abs(values[dofs] - given) > CORNER_TOLERANCE * scale)
         if clash.any():
             where = basis.doflocs[:, dofs[clash][0]]
             raise InputError(f"the Dirichlet value on {name!r} contradicts another part at {where.round(6).tolist()}")

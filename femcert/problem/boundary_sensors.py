@@ -13,10 +13,12 @@ from skfem import Basis
 from ..checks import Array, count
 from ..errors import InputError
 from ..mesh.elements import check_state_basis
-from ..mesh.locate import cross, interpolation_matrix
-from ..mesh.read import boundary_facets
+from ..mesh.geometry import boundary_facets, cross
+from ..mesh.locate import interpolation_matrix
 from .sensors import Sensors
 
+# Of the length of a boundary: cuts that are nearer to each other are one.
+CUT_TOLERANCE = 1e-13
 # Three Gauss points are exact for the quadratics along a straight facet.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
@@ -70,7 +72,7 @@ def _arc_averages(basis: Basis, facets: NDArray[np.int64], number: int) -> csr_m
     # Cut the walk at the facet ends and at the arc ends; every piece then lies in one facet and one arc.
     arcs = total * np.arange(1, count(number, "count")) / number
     cuts = np.unique(np.concatenate([[0.0], stop, arcs]))
-    cuts = cuts[np.concatenate([[True], np.diff(cuts) > 1e-13 * total])]
+    cuts = cuts[np.concatenate([[True], np.diff(cuts) > CUT_TOLERANCE * total])]
     middle = 0.5 * (cuts[1:] + cuts[:-1])
     facet = np.minimum(np.searchsorted(stop, middle), len(facets) - 1)
     arc = np.minimum((middle / total * number).astype(int), number - 1)

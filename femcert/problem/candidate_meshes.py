@@ -7,32 +7,18 @@ from typing import Any
 import meshio
 import numpy as np
 from numpy.typing import NDArray
-from skfem import (
-    Basis,
-    ElementLineP0,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad0,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP0,
-    ElementTriP1,
-    ElementTriP2,
-)
+from skfem import Basis
 
 from ..checks import Array, real_array
 from ..errors import InputError
-from ..mesh.read import checked_mesh, diameters
+from ..mesh.elements import lagrange
+from ..mesh.geometry import diameters
+from ..mesh.read import checked_mesh
 
 _QUADRATIC = {"line3": "line", "triangle6": "triangle", "quad9": "quad"}
 _CORNERS = {"line": 2, "triangle": 3, "quad": 4}
-_ELEMENTS: dict[str, tuple[Any, Any, Any]] = {
-    "line": (ElementLineP0, ElementLineP1, ElementLineP2),
-    "triangle": (ElementTriP0, ElementTriP1, ElementTriP2),
-    "quad": (ElementQuad0, ElementQuad1, ElementQuad2),
-}
 # Of the smallest diameter: how far from the middle of its edge a node may be. Beyond, the cell is curved.
-_STRAIGHT = 1e-4
+STRAIGHT_TOLERANCE = 1e-4
 
 
 class MeshFields:
@@ -75,7 +61,7 @@ class MeshFields:
             raise InputError(f"its fields {', '.join(names)} are partly on points and partly on cells")
         parts = [self._on_cells(name) if on_cells[0] else self._on_points(name) for name in names]
         degree = 0 if on_cells[0] else 1 if self.kind is None else 2
-        basis = Basis(self.mesh, _ELEMENTS[self.cells][degree]())
+        basis = Basis(self.mesh, lagrange(self.mesh, degree))
         columns = np.column_stack(parts)
         if degree == 2:
             columns = columns[self._dof_nodes(basis)]
@@ -114,7 +100,7 @@ class MeshFields:
                 facets = _facets_between(self.mesh, ends[:, k], ends[:, (k + 1) % corners])
                 result[basis.facet_dofs[0, facets]] = middle[:, k]
         away = np.linalg.norm(self.raw.points[result, : self.mesh.dim()] - basis.doflocs.T, axis=1)
-        bent = np.flatnonzero(~(away <= _STRAIGHT * diameters(self.mesh).min()))
+        bent = np.flatnonzero(~(away <= STRAIGHT_TOLERANCE * diameters(self.mesh).min()))
         if len(bent):
             where = self.raw.points[result[bent[0]]].tolist()
             raise InputError(f"its {self.kind} cells are curved, the first at {where}; expected straight edges")

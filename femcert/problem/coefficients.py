@@ -11,7 +11,7 @@ from skfem import Basis
 
 from ..checks import Array, number, real_array
 from ..errors import InputError
-from ..mesh.read import region_elements
+from ..mesh.geometry import region_elements
 from .polynomial import declared_error, known_degree, unknown
 
 Part = float | Callable[[Array], Any]

@@ -20,7 +20,7 @@ from .base import Problem
 WAVES, FIRST, FACTOR = 16, 3.0, 1.5
 # Of norms: columns of eigenmodes differ by up to (r / lam)^1/2 between processors, 3e-5 on a million dofs; those of
 # another class, if they differ by less, mean nearly the same fields.
-SAME = 1e-4
+SAME_TOLERANCE = 1e-4
 
 
 def fingerprint(problem: Problem) -> dict[str, Array]:
@@ -56,7 +56,8 @@ def check_fingerprint(problem: Problem, expected: dict[str, Array], what: str) -
     found = fingerprint(problem)
     size = float(np.linalg.norm(found["box"][:, 1] - found["box"][:, 0]))
     advice = "make it anew for this problem"
-    if found["box"].shape != expected["box"].shape or np.abs(found["box"] - expected["box"]).max() > SAME * size:
+    same_shape = found["box"].shape == expected["box"].shape
+    if not same_shape or np.abs(found["box"] - expected["box"]).max() > SAME_TOLERANCE * size:
         here, there = (record["box"].tolist() for record in (found, expected))
         raise InputError(f"{what} was made on a domain in the box {there}; this one is in {here}: {advice}")
     for name, one in (("coordinates", "coordinate"), ("sensors", "sensor")):
@@ -64,8 +65,8 @@ def check_fingerprint(problem: Problem, expected: dict[str, Array], what: str) -
         if here.shape != there.shape:
             raise InputError(f"{what} was made for {len(there)} {name}; the problem has {len(here)}: {advice}")
         away = np.abs(here - there).max(axis=1) / np.maximum(here[:, 0], there[:, 0])
-        if not np.all(away <= SAME):
-            row = int(np.argmax(~(away <= SAME)))
+        if not np.all(away <= SAME_TOLERANCE):
+            row = int(np.argmax(~(away <= SAME_TOLERANCE)))
             mine, other = here[row, 1:], there[row, 1:]
             turned = np.abs(mine + other).max() < 0.1 * np.abs(mine - other).max()
             words = "has the other sign" if turned else "is another one"

@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import Basis, MeshLine
+from skfem import Basis
 
-from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.locate import interpolation_matrix
+from ..mesh.refine import with_vertices
 from ..mesh.sample import Sampler
 from .boundary import Part
 from .elliptic import EllipticSource
 from .sensors import PointSensors
 from .space import ParameterSpace
 from .strong import Field, Given
-
-# A point this near to a vertex, relative to the element, is taken for it: no element may be as small as rounding.
-NEAR = 1e-10
 
 
 def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
@@ -37,7 +34,7 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
     mesh = basis.mesh
     if mesh.nvertices != mesh.nelements + 1:
         raise UncertifiedError("a continuous guarantee for PointSensors needs a line in one piece")
-    fine, parents = _cut(mesh, problem.sensors.points[:, 0])
+    fine, parents = with_vertices(mesh, problem.sensors.points[:, 0])
     essential, natural = problem.boundary.dirichlet, problem.boundary.natural
     regions = {name: np.flatnonzero(np.isin(parents, cells)) for name, cells in (mesh.subdomains or {}).items()}
     ends = {part.name: _same_ends(mesh, fine, part) for part in (*essential, *natural)}
@@ -62,23 +59,6 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
         dirichlet={part.name: part.value for part in essential},
         robin={part.name: (part.coefficient, part.value) for part in natural},
     )
-
-
-def _cut(mesh: Any, points: Array) -> tuple[Any, NDArray[np.int64]]:
-    """The finer line, from left to right, and the element that each piece is of."""
-    ends = np.sort(mesh.p[0, mesh.t], axis=0)
-    order = np.argsort(ends[0])
-    corners = np.append(ends[0, order], ends[1, order[-1]])
-    element = np.clip(np.searchsorted(corners, points, side="right") - 1, 0, mesh.nelements - 1)
-    kept: list[float] = []
-    for x, e in sorted(zip(points.tolist(), element.tolist(), strict=True)):
-        left, right = corners[e], corners[e + 1]
-        before = max(left, kept[-1]) if kept else left
-        if min(x - before, right - x) > NEAR * (right - left):
-            kept.append(x)
-    x = np.sort(np.concatenate([corners, kept]))
-    inside = np.searchsorted(corners, 0.5 * (x[:-1] + x[1:])) - 1
-    return MeshLine(x), order[inside]
 
 
 def _same_ends(mesh: Any, fine: Any, part: Part) -> NDArray[np.int64]:

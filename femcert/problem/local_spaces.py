@@ -8,17 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1
-from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+from skfem import Basis
+from skfem.mesh import MeshQuad1
 
 from ..checks import Array
 from ..errors import InputError
-from ..mesh.elements import check_quadrature, check_state_basis, constant_basis, degree, nodal_values
+from ..mesh.elements import (
+    MESHES,
+    check_quadrature,
+    check_state_basis,
+    constant_basis,
+    degree,
+    lagrange,
+    nodal_values,
+)
+from ..mesh.geometry import region_elements
 from ..mesh.locate import Locator, interpolation_matrix
-from ..mesh.read import region_elements
 from .space import ParameterSpace
 
-_LINEAR = {MeshLine1: ElementLineP1, MeshTri1: ElementTriP1, MeshQuad1: ElementQuad1}
+# How far fine functions may be from coarse ones that they are, at any point.
+NESTED_TOLERANCE = 1e-9
+# Vertices are looked for so far inside of their elements, in parts of these.
+PULLED = 1e-6
 
 
 class FunctionSpace(ParameterSpace):
@@ -107,7 +118,7 @@ def _is_exact(basis: Basis, coarse: Basis, home: NDArray[np.int64], matrix: Any)
     here = np.repeat(np.arange(basis.nelems), x.shape[2])
     x = x.reshape(len(x), -1)
     difference = interpolation_matrix(basis, x, here) @ matrix - interpolation_matrix(coarse, x, home[here])
-    return bool(abs(difference).max() <= 1e-9)
+    return bool(abs(difference).max() <= NESTED_TOLERANCE)
 
 
 class CoarseSpace(ParameterSpace):
@@ -122,7 +133,7 @@ class CoarseSpace(ParameterSpace):
 
     def __init__(self, basis: Basis, coarse_mesh: Any, *, degree: int = 1, inner: str = "l2") -> None:
         check_state_basis(basis)
-        if type(coarse_mesh) not in _LINEAR or coarse_mesh.dim() != basis.mesh.dim():
+        if type(coarse_mesh) not in MESHES or coarse_mesh.dim() != basis.mesh.dim():
             expected = f"a first-order mesh of dimension {basis.mesh.dim()}"
             raise InputError(f"coarse_mesh is a {type(coarse_mesh).__name__}; expected {expected}")
         locator = Locator(coarse_mesh)
@@ -133,7 +144,7 @@ class CoarseSpace(ParameterSpace):
             outside = int(np.sum(home < 0))
             raise InputError(f"{outside} element centres lie outside coarse_mesh; expected the same domain")
         # A vertex pulled a hair towards the centre tells in which coarse element its fine element ends there.
-        pulled = (1.0 - 1e-6) * fine.p[:, fine.t] + 1e-6 * centre[:, None, :]
+        pulled = (1.0 - PULLED) * fine.p[:, fine.t] + PULLED * centre[:, None, :]
         ends = locator.find(pulled.reshape(fine.dim(), -1)).reshape(fine.t.shape)
         self.nested = bool(np.all(ends == home))
         if degree == 0:
@@ -141,7 +152,7 @@ class CoarseSpace(ParameterSpace):
                 (np.ones(len(home)), (np.arange(len(home)), home)), shape=(len(home), coarse_mesh.nelements)
             )
         elif degree == 1:
-            coarse = Basis(coarse_mesh, _LINEAR[type(coarse_mesh)]())
+            coarse = Basis(coarse_mesh, lagrange(coarse_mesh, 1))
             cells = locator.find(basis.doflocs)
             if np.any(cells < 0):
                 raise InputError(f"{int(np.sum(cells < 0))} dofs lie outside coarse_mesh; expected the same domain")

@@ -91,7 +91,7 @@ class EigenmodeSpace(ParameterSpace):
     """The first `k` Laplace eigenmodes of the domain, from a sparse eigensolver, residual-checked.
 
     The sign of a mode and the basis of a multiple eigenvalue are not what the eigensolver happens to return: they are
-    fixed by the constant and by waves across the domain (`femcert.linalg.eigenspaces`), also where the first `k` modes
+    fixed by the constant and by waves across the domain (`femcert.linalg.eigen`), also where the first `k` modes
     are only a part of the basis. So the class and its coordinates do not depend on machine and backend. Eigenvalues
     count as one where neighbours are closer than ``(r / lam)^1/2``, relatively, with their rounding error r (some 1e-6
     on 1e4 dofs); each mode is an eigenmode up to that, and the same on every machine up to that.

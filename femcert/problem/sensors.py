@@ -16,9 +16,9 @@ from ..checks import Array, coordinates, freeze_sparse, number, real_array
 from ..errors import InputError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import check_state_basis, constant_basis
+from ..mesh.geometry import measures
 from ..mesh.integrate import covered_area, disc_matrix
 from ..mesh.locate import Locator, interpolation_matrix
-from ..mesh.read import measures
 from ..shown import Shown, of_basis
 from .local_spaces import region_indicators
 

@@ -176,7 +176,8 @@ class ParameterSpace(Shown):
     def norm(self, field: Any) -> float:
         """``‖q‖_Q`` of a dof vector."""
         q = real_vector(field, self.basis.N, "field")
-        return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
+        with np.errstate(over="ignore"):
+            return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
     def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
         """The same space intersected with ``‖q‖_norm <= radius``, as a new object.

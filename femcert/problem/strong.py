@@ -15,7 +15,7 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import degree
-from ..mesh.sample import MOST_ORDER, Fit, Sampler, norming_constant, polynomial_fit
+from ..mesh.sample import MOST_ORDER, PolynomialFit, Sampler, norming_constant, polynomial_fit
 from .boundary import BoundaryConditions
 from .coefficients import (
     Coefficient,
@@ -77,7 +77,7 @@ class Given:
             return values
         return self._samples(sampler)
 
-    def fit(self, mesh: Any) -> Fit:
+    def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements.
 
         Raises
@@ -141,7 +141,7 @@ class Field:
         """None."""
         return ""
 
-    def fit(self, mesh: Any) -> Fit:
+    def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements; of an exponential, the exponent."""
         sampler = Sampler(mesh, 2 * self.degree + 2)
         return polynomial_fit(sampler, sampler.values(self.basis, self.dofs), self.degree)

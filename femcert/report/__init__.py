@@ -3,10 +3,9 @@
 from .field_files import write_fields
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
-from .summary import write_summary
 from .stability_figure import plot_stability
-from .study_figure import plot_meshes, plot_study
-from .write import write_report
+from .study import plot_meshes, plot_study
+from .write import write_report, write_summary
 
 __all__ = [
     "plot_meshes",

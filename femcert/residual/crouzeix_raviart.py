@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
 from ..checks import Array
-from ..mesh.read import diameters, measures
+from ..mesh.geometry import diameters, measures
 
 Indices = NDArray[np.int64]
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import Array
-from ..mesh.sample import Sampler, dot
+from ..mesh.sample import Sampler, dot, nodal_fit
 from .bubbles import bubble_count, fit_matrix
-from .fits import nodal_fit
 from .flux import FacetFlux
 from .hierarchy import ElementMatrices, conjugate_gradients, hierarchical_space
 from .stars import Stars, facet_parameter

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import Array
-from ..mesh.read import diameters
-from ..mesh.sample import Sampler
-from .fits import nodal_fit
+from ..mesh.geometry import diameters
+from ..mesh.sample import Sampler, nodal_fit
 from .traces import FacetCheck
 from .weak import WeakResidual
 

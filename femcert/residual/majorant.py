@@ -11,11 +11,12 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.geometry import cross
 from ..mesh.sample import dot
 from ..shown import Shown
 from .flux import Flux
 from .quadrature import Rule
-from .stars import cross, facet_parameter
+from .stars import facet_parameter
 from .traces import FacetCheck
 from .weak import WeakResidual
 

@@ -18,7 +18,8 @@ from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import degree, mass_matrix
-from ..mesh.sample import Fit, Sampler, polynomial_fit
+from ..mesh.geometry import bend
+from ..mesh.sample import PolynomialFit, Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
 from ..problem.heat import HeatInitial
@@ -66,8 +67,7 @@ class StateNorm:
     @cached_property
     def _bent(self) -> bool:
         """Whether some element is a quadrilateral that is no parallelogram."""
-        det = Sampler(self.basis.mesh, 2).determinant
-        return bool(np.any(np.ptp(det, axis=1) > 1e-13 * det.max(axis=1)))
+        return bool(bend(self.basis.mesh).any())
 
     @cached_property
     def _sampler(self) -> Sampler:
@@ -148,7 +148,7 @@ class StateNorm:
         return a, c, doubts + more
 
 
-def _fitted(field: Given | Field, sampler: Sampler) -> tuple[Fit, list[str]]:
+def _fitted(field: Given | Field, sampler: Sampler) -> tuple[PolynomialFit, list[str]]:
     """A field as a polynomial (the logarithm of an exponential), and why it is none that is known."""
     doubt = field.doubt_on(sampler.mesh)
     if not doubt:

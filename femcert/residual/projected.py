@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import Array
 from ..errors import InputError
-from ..linalg.box import box_step
+from ..linalg.bounded import bounded_step
 from ..problem.space import ParameterSpace
 
 Limits = tuple[Array, Array]
@@ -34,7 +34,7 @@ def projected_norm(
         c, so that the bounds mean the same in any units of the data.
     """
     low, high = limits
-    step = box_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
+    step = bounded_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
     return curvature * float(np.sqrt(max(step @ (space.gram @ step), 0.0)))
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..checks import Array
 from ..mesh.elements import degree
+from ..mesh.geometry import bend
 from ..mesh.sample import MOST_ORDER, Sampler
 from ..problem.strong import Field, Given, StrongForm, is_zero
-from .stars import cross
 
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
@@ -155,7 +155,7 @@ def choose_rule(
     curved, bent = False, np.zeros(1)
     spread, step = a.spread if energy or a.exponential else np.zeros(mesh.nelements), d_a
     if vertices == 4:
-        bent = _bend(mesh)
+        bent = bend(mesh)
         curved = bool(bent.max() > 0.0)
         numerator = 2 * max(k + 1 + curved, in_flux + k + curved, data + curved)
         if a.exponential and curved:
@@ -212,16 +212,3 @@ def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -
             return np.asarray(2.0 * np.exp(2.0 * spread) * spread ** (n + 1) / float(factorial(n + 1)))
         series = 2.0 * spread ** (n + 1) * (1.0 + spread) / (1.0 - spread)
         return np.where(spread < 1.0, series, np.inf)
-
-
-def _bend(mesh: Any) -> Array:
-    """On each quadrilateral a bound of ``|det J - mean| / mean``; zero for parallelograms."""
-    sampler = Sampler(mesh, 2)
-    x = mesh.p[:, mesh.t]
-    twist = x[:, 0] - x[:, 1] + x[:, 2] - x[:, 3]
-    size = np.abs(x[:, 2] - x[:, 0]).max(axis=0) + np.abs(x[:, 3] - x[:, 1]).max(axis=0)
-    mean = sampler.determinant @ sampler.W
-    first, second = x[:, 1] - x[:, 0] + x[:, 2] - x[:, 3], x[:, 3] - x[:, 0] + x[:, 2] - x[:, 1]
-    variation = np.abs(cross(first, twist)) / 4.0 + np.abs(cross(second, twist)) / 4.0
-    straight = np.abs(twist).max(axis=0) <= 1e-14 * size
-    return np.where(straight, 0.0, variation / mean)

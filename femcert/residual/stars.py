@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..checks import Array
 from ..errors import InputError
+from ..mesh.geometry import cross
 
 Indices = NDArray[np.int64]
 
@@ -132,8 +133,3 @@ def facet_parameter(mesh: Any, facets: Indices, x: Array) -> Array:
     start = mesh.p[:, mesh.facets[0, facets]][:, :, None]
     edge = mesh.p[:, mesh.facets[1, facets]][:, :, None] - start
     return np.asarray(np.sum((x - start) * edge, axis=0) / np.sum(edge**2, axis=0))
-
-
-def cross(a: Array, b: Array) -> Array:
-    """``a_x b_y - a_y b_x``, for many pairs."""
-    return np.asarray(a[0] * b[1] - a[1] * b[0])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..mesh.read import diameters, measures
+from ..mesh.geometry import diameters, measures
 from ..mesh.sample import Sampler
 from .flux import Flux
 from .stars import LOCAL_FACETS

@@ -14,7 +14,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from ..checks import Array
 from ..linalg import Factorization, diagonal_part
-from ..mesh.read import measures
+from ..mesh.geometry import measures
 
 # The shift of a ball, in parts of its scale.
 SHIFT = 1e-3

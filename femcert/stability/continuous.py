@@ -13,8 +13,7 @@ from skfem.mesh import MeshLine1
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.elements import constant_basis, degree
-from ..mesh.locate import is_affine
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters, is_affine
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data

@@ -11,9 +11,8 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.geometry import diameters, is_affine, measures
 from ..mesh.integrate import disc_averages, ray_integrals
-from ..mesh.locate import is_affine
-from ..mesh.read import diameters, measures
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions

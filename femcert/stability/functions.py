@@ -11,7 +11,7 @@ from skfem import Basis
 
 from ..checks import Array
 from ..errors import CoarseMeshError, UncertifiedError
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler
 from ..problem.modes import CosineSpace, SineSpace
 from ..problem.polynomial import declared_error, known_degree, unknown

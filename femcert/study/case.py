@@ -67,7 +67,7 @@ from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
 from ..selection import Selection, Tikhonov, no_harm
 from ..timing import stage
-from .conditions import boundary_values, coefficient_value, lagrange
+from .conditions import boundary_values, coefficient_value, state_basis
 from .keys import Table, check_choice, checked_table, checked_text, parsed_file, shown
 from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
 from .level import Case
@@ -149,7 +149,7 @@ class RefineCase:
 
     def build(self, mesh: Mesh | None = None) -> Case:
         """The case on a mesh: the Galerkin state of the source, which is represented exactly."""
-        basis = lagrange(self.mesh if mesh is None else mesh, self.degree)
+        basis = state_basis(self.mesh if mesh is None else mesh, self.degree)
         whole = np.arange(basis.mesh.nelements)
         table = self.source if isinstance(self.source, dict) else {"": self.source}
         space = RegionSpace(basis, list(table) if isinstance(self.source, dict) else [whole])
@@ -288,7 +288,7 @@ def _problem_and_data(
             # Before they are built: a slip of the keyboard may ask for more than fits into memory.
             times = values.get("times", [1])
             _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
-        basis = lagrange(mesh, section.more.get("degree", 1))
+        basis = state_basis(mesh, section.more.get("degree", 1))
         space = _space(tables["class"], basis, folder)
         sensors = _sensors(tables["sensors"], basis, measured)
         values = {**values, **_coefficients(section, mesh)}

@@ -9,35 +9,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    Mesh,
-)
-from skfem.mesh import MeshLine1, MeshQuad1, MeshTri1
+from skfem import Basis, Mesh
 
 from ..checks import known_keys, naming, number
 from ..errors import InputError
-from ..mesh.read import boundary_facets, region_elements
+from ..mesh.elements import lagrange
+from ..mesh.geometry import boundary_facets, region_elements
 from .expression import Expression, number_or_expression
 from .keys import Table, checked_table, shown
 
 CONDITIONS = ("dirichlet", "neumann", "robin")
-_ELEMENTS = {
-    MeshLine1: (ElementLineP1, ElementLineP2),
-    MeshTri1: (ElementTriP1, ElementTriP2),
-    MeshQuad1: (ElementQuad1, ElementQuad2),
-}
 
 
-def lagrange(mesh: Mesh, degree: int) -> Basis:
+def state_basis(mesh: Mesh, degree: int) -> Basis:
     """Lagrange elements of degree 1 or 2 on a mesh."""
-    return Basis(mesh, _ELEMENTS[type(mesh)][degree - 1]())
+    return Basis(mesh, lagrange(mesh, degree))
 
 
 def scalar_value(value: Any, key: str, expected: str = "a number or a formula in x and y") -> Any:

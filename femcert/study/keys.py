@@ -169,9 +169,3 @@ def shown(value: Any) -> str:
     """A value for a message, shortened."""
     text = repr(value)
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + " ..."
-
-
-def at_key(key: str, make: Callable[[], Any]) -> Any:
-    """``make()``, with `naming` the key."""
-    with naming(key):
-        return make()

@@ -12,7 +12,7 @@ from ..bound import Bound
 from ..certificate import Certificate, Rule, certify
 from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
-from ..mesh.read import diameters
+from ..mesh.geometry import diameters
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -126,9 +126,7 @@ def _candidate(case: Case, baseline: Candidate | None) -> Any:
     return Candidate(problem.solve(q), q, name="Galerkin")
 
 
-def _certified(
-    case: Case, reference: Candidate
-) -> tuple[Bound | None, dict[str, Certificate], Selection | None]:
+def _certified(case: Case, reference: Candidate) -> tuple[Bound | None, dict[str, Certificate], Selection | None]:
     """Stability constant, certificates and selection, as far as they were asked for and can be had on this mesh."""
     problem, data, rule = case.problem, case.data, case.rule
     constant = None if data is None else _constant(case, reference)

@@ -25,10 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "paper"))
 import numpy as np
 from sweep_helpers import RULES, single
 
-from femcert.paper.sweep import RULES as SWEEP_RULES
-from femcert.paper.sweep import Grid, paper_setting, sweep
-from femcert.paper.sweep.run import BASE_SEED, decide
-from femcert.paper.sweep.setting import paper_problem
+from femcert.paper import RULES as SWEEP_RULES
+from femcert.paper import Grid, paper_setting
+from femcert.paper.experiments import poisson_problem
+from femcert.paper.setup import BASE_SEED
+from femcert.paper.sweep import decide, sweep
 
 ROUNDS = 3
 SAMPLE = 105
@@ -58,7 +59,7 @@ def lean_loop(setting, sensors, trials):
     """What one would write by hand for the paper's rule alone, without any problem object; the least a loop can do."""
     rng, x, taken = np.random.default_rng(0), setting.truth, 0
     for _ in range(trials):
-        rows = rng.choice(setting.places, sensors, replace=False)
+        rows = rng.choice(setting.sites, sensors, replace=False)
         F = setting.forward[rows]
         clean = F @ x
         noise = 0.02 * np.linalg.norm(clean) / np.sqrt(sensors) * rng.standard_normal(sensors)
@@ -89,7 +90,7 @@ def main():
         paper_only.append(alone / batched)
         print(f"batched {1e6 * batched:.1f} us, loop {1e6 * loop:.0f} us per trial, ratio {ratios[-1]:.0f}; "
               f"loop with the paper's rule alone {1e6 * alone:.0f} us, ratio {paper_only[-1]:.0f}")
-    building = seconds(lambda: [paper_problem(np.arange(20)) for _ in range(SAMPLE)]) / SAMPLE
+    building = seconds(lambda: [poisson_problem(sites=np.arange(20)) for _ in range(SAMPLE)]) / SAMPLE
     singly = seconds(lambda: [decide(setting, grid, BASE_SEED, int(t), int(t) + 1) for t in sample]) / SAMPLE
     lean = seconds(lambda: lean_loop(setting, 35, 2000)) / 2000
     one_rule = seconds(lambda: sweep(grid=grid, setting=setting, rules={"operational": SWEEP_RULES["operational"]}))

@@ -275,7 +275,7 @@ class Round:
 
     def _confirm(self, candidate: fc.Candidate) -> None:
         """The selector decides as the adversary thinks."""
-        selection = fc.no_harm(self.problem, self.data, baseline=self.safe, learned=candidate, rule=self.rule)
+        selection = fc.no_harm(self.problem, self.data, baseline=self.safe, learned=candidate, rule=self.opponent.rule)
         if not selection.accepted or not np.array_equal(selection.parameter, candidate.parameter):
             raise AssertionError(f"the selector decides otherwise: {selection.reason}")
 

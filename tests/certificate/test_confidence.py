@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 import femcert as fc
 from femcert.certificate import bernstein, betting, hoeffding
-from femcert.paper.validation.stochastic import residual_field
+from femcert.paper.experiments import residual_field
 
 BOUNDS = {"hoeffding": hoeffding, "bernstein": bernstein, "betting": betting}
 REPETITIONS, ZETA = 20_000, 0.05

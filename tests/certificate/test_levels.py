@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, chi2, norm
 from skfem import Basis, ElementLineP1, ElementQuad1, MeshLine, MeshQuad
+from zoo import judge_of
 
 import femcert as fc
 
@@ -214,7 +215,7 @@ def test_the_sampled_physics_residual_has_its_level():
         state[problem.free] *= 1.0 + 0.1 * rng.standard_normal(len(problem.free))
         candidate = fc.Candidate(state, solved.parameter)
         rule = fc.StochasticRadius(points=20, zeta=zeta, seed=trial, bound="betting")
-        bound = rule.physics(problem, candidate, None)
+        bound = judge_of(rule, problem).physics(candidate, None)
         assert (bound.side, bound.probability) == ("upper", 1.0 - zeta)
         field = np.zeros(problem.basis.N)
         residual = problem.residual(state, solved.parameter)[problem.free]

@@ -15,6 +15,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
@@ -106,13 +107,13 @@ def test_the_points_are_those_of_the_seed_and_the_functions():
     u, B = Sine(1.0, 0.01), 20.0
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=B)
     found = certified(problem, candidate, points=64, seed=5, zeta=0.1)
-    entropy = fc.StochasticRadius(seed=5)._entropy(problem, candidate)
+    entropy = judge_of(fc.StochasticRadius(seed=5), problem)._entropy(candidate)
     points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))
     r = -u.laplacian(points) - load(points) + between(problem, points)
     assert found.residuals.pde.value == pytest.approx(np.sqrt(np.mean(r**2) + B**2 * np.sqrt(np.log(10) / 128)))
     # They depend on the functions, not only on their values at the nodes.
     plain = fc.Candidate(candidate.state, candidate.parameter)
-    assert entropy != fc.StochasticRadius(seed=5)._entropy(problem, plain)
+    assert entropy != judge_of(fc.StochasticRadius(seed=5), problem)._entropy(plain)
 
 
 @pytest.mark.parametrize("mesh", [MeshLine(np.linspace(0.0, 1.0, 17)), MeshTri().refined(3)])
@@ -243,7 +244,7 @@ def test_a_parameter_moved_into_the_class_moves_the_residual():
     problem = square(3)
     u = Sine()
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: load(x) + 5.0, envelope=6.0)
-    inside, distance = fc.StochasticRadius().split(problem, candidate)
+    inside, distance = judge_of(fc.StochasticRadius(), problem).moved(candidate)
     assert distance > 0.5
     x, cells = uniform_points(problem.basis.mesh, 200, np.random.default_rng(0))
     exact = pointwise_residual(problem, inside)

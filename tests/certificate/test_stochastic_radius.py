@@ -16,6 +16,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.stochastic import envelope, hoeffding, uniform_points
@@ -173,7 +174,7 @@ def test_the_radius_by_hand(name):
     rule = fc.StochasticRadius(points=64, zeta=0.1, seed=5)
     found = fc.certify(problem, data, candidate, rule)
     # Points as documented: drawn from the seed and the values of the candidate.
-    entropy = rule._entropy(problem, candidate)
+    entropy = judge_of(rule, problem)._entropy(candidate)
     field = np.zeros(problem.basis.N)
     field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
     points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))
@@ -199,12 +200,12 @@ def test_it_covers_the_population_residual(name):
     population = np.sqrt(field @ M @ field / M.sum())
     zeta, draws = 0.2, 200
     values = [
-        fc.StochasticRadius(points=8, zeta=zeta, seed=seed).physics(problem, candidate, None).value
+        judge_of(fc.StochasticRadius(points=8, zeta=zeta, seed=seed), problem).physics(candidate, None).value
         for seed in range(draws)
     ]
     assert np.mean(np.array(values) >= population) >= 1.0 - zeta
     # With many points it is not far above.
-    close = fc.StochasticRadius(points=200_000, zeta=zeta, seed=0).physics(problem, candidate, None).value
+    close = judge_of(fc.StochasticRadius(points=200_000, zeta=zeta, seed=0), problem).physics(candidate, None).value
     assert population <= close <= 1.1 * population
     # The mean of the squares is not biased: the samples have the population's mean.
     top = envelope(problem, field[:, None]) ** 2 * np.sqrt(np.log(1.0 / zeta) / 16.0)
@@ -226,11 +227,10 @@ def test_it_covers_all_times_of_a_heat_problem():
     field[problem.free] = strong_field(problem, u, q)
     M = mass.assemble(basis)
     population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
-    values = [
-        fc.StochasticRadius(points=20, zeta=0.2, seed=s).physics(problem, candidate, None).value for s in range(100)
-    ]
+    rules = [fc.StochasticRadius(points=20, zeta=0.2, seed=s) for s in range(100)]
+    values = [judge_of(rule, problem).physics(candidate, None).value for rule in rules]
     assert np.mean(np.array(values) >= population) >= 0.8
-    close = fc.StochasticRadius(points=300_000, seed=0).physics(problem, candidate, None).value
+    close = judge_of(fc.StochasticRadius(points=300_000, seed=0), problem).physics(candidate, None).value
     assert population <= close <= 1.1 * population
 
 
@@ -247,7 +247,7 @@ def test_more_points_and_more_risk_shrink_the_bound():
     candidate = spoiled(problem, 3)
 
     def value(**options):
-        return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+        return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
     assert value(points=10_000) < value(points=1000) < value(points=50)
     assert value(zeta=0.5) < value(zeta=0.05) < value(zeta=1e-6)

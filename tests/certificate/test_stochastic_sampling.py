@@ -16,6 +16,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )  # fmt: skip
+from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
@@ -76,7 +77,7 @@ def population(problem, candidate):
 
 
 def physics(problem, candidate, **options):
-    return fc.StochasticRadius(**options).physics(problem, candidate, None).value
+    return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -185,7 +186,7 @@ def test_the_record_of_the_rule():
     assert "sampling" not in fc.StochasticRadius().to_dict()
     problem = source()
     rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
-    found = rule.physics(problem, spiked(problem), None)
+    found = judge_of(rule, problem).physics(spiked(problem), None)
     assert found.source == "RMS at 30 random points by importance, betting"
     assert found.probability == 0.95
 
@@ -200,11 +201,11 @@ def test_each_candidate_has_points_of_its_own():
     again = fc.Candidate(candidate.state.copy(), candidate.parameter.copy(), 0.3, "other")
     nudged = candidate.state.copy()
     nudged[3] = np.nextafter(nudged[3], np.inf)
-    first = rule._entropy(problem, candidate)
+    first = judge_of(rule, problem)._entropy(candidate)
     assert first[0] == 3
-    assert first == rule._entropy(problem, again)
-    assert first != rule._entropy(problem, fc.Candidate(nudged, candidate.parameter))
-    assert first != rule._entropy(problem, fc.Candidate(candidate.parameter, candidate.state))
+    assert first == judge_of(rule, problem)._entropy(again)
+    assert first != judge_of(rule, problem)._entropy(fc.Candidate(nudged, candidate.parameter))
+    assert first != judge_of(rule, problem)._entropy(fc.Candidate(candidate.parameter, candidate.state))
 
 
 @pytest.mark.parametrize("unit", [1e-130, 1e-85, 1e130])
@@ -221,7 +222,7 @@ def test_any_unit_gives_the_same_number(unit, bound, sampling):
         candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
         field = np.zeros(problem.basis.N)
         field[problem.free] = strong_field(problem, candidate.state, candidate.parameter) / s
-        top = rule.physics(problem, candidate, None)
+        top = judge_of(rule, problem).physics(candidate, None)
         assert top.side == "upper"
         # The unit square has the measure 1.
         assert top.value / s >= np.sqrt(field @ (mass.assemble(problem.basis) @ field))
@@ -238,6 +239,6 @@ def test_functions_in_tiny_units_too():
             problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
         )
         for bound in ("hoeffding", "bernstein", "betting"):
-            top = fc.StochasticRadius(points=500, bound=bound).physics(problem, candidate, None)
+            top = judge_of(fc.StochasticRadius(points=500, bound=bound), problem).physics(candidate, None)
             # |Omega|^(-1/2) of half the load, about; the interpolant adds a little.
             assert 0.5 * PI**2 < top.value / unit < 20.0, bound

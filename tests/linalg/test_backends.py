@@ -300,7 +300,7 @@ def test_a_selection_says_what_solved(backend):
     assert selection.versions[package] == version
     found = selection.solver
     assert (found.backend, found.package, found.version) == (backend, package, version)
-    assert found.tolerance == (backends.TOLERANCE if backend == "multigrid" else None)
+    assert found.tolerance == (backends.ENERGY_TOLERANCE if backend == "multigrid" else None)
 
 
 def test_a_named_backend_holds_within_its_block(monkeypatch):

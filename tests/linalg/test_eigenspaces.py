@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import diags, identity
 
 from femcert.errors import SolveError
-from femcert.linalg import canonical_eigenpairs, eigenspaces
+from femcert.linalg import canonical_eigenpairs, eigen
 
 
 def functions(size):
@@ -16,7 +16,7 @@ def test_any_basis_of_the_space_gives_the_same(monkeypatch):
     values = np.array([1.0, 2.0, 2.0, 2.0, 5.0, 5.0, 7.0, *range(8, 100)])
     n, rng = len(values), np.random.default_rng(0)
     first = canonical_eigenpairs(diags(values), identity(n), 6, functions(n))
-    compute = eigenspaces.smallest_eigenpairs
+    compute = eigen.smallest_eigenpairs
 
     def turned(*arguments, beyond):
         found, vectors = compute(*arguments, beyond=beyond)
@@ -25,7 +25,7 @@ def test_any_basis_of_the_space_gives_the_same(monkeypatch):
                 vectors[:, start:stop] @= np.linalg.qr(rng.standard_normal((stop - start,) * 2))[0]
         return found, vectors
 
-    monkeypatch.setattr(eigenspaces, "smallest_eigenpairs", turned)
+    monkeypatch.setattr(eigen, "smallest_eigenpairs", turned)
     for k in (2, 3, 4, 5, 6):
         found, vectors = canonical_eigenpairs(diags(values), identity(n), k, functions(n))
         np.testing.assert_allclose(found, values[:k], rtol=1e-9)
@@ -46,7 +46,7 @@ def test_a_space_of_too_many_dimensions_is_refused(monkeypatch):
     values = np.r_[np.ones(6), np.arange(2.0, 100.0)]
     found, _ = canonical_eigenpairs(diags(values), identity(104), 1, functions(104))
     assert found == pytest.approx(1.0)
-    monkeypatch.setattr(eigenspaces, "MOST_BEYOND", 2)
+    monkeypatch.setattr(eigen, "MOST_BEYOND", 2)
     with pytest.raises(SolveError, match="the eigenvalue 1 is more than 2-fold"):
         canonical_eigenpairs(diags(values), identity(104), 1, functions(104))
     # With few unknowns everything is computed anyway.
@@ -58,7 +58,7 @@ def test_a_space_of_too_many_dimensions_is_refused(monkeypatch):
 def test_components_that_tie_decide_nothing(monkeypatch):
     """The eigenspace of two unit vectors, whose components in W are all of the same size."""
     values = np.array([1.0, 1.0, *range(2, 70)])
-    rng, compute = np.random.default_rng(0), eigenspaces.smallest_eigenpairs
+    rng, compute = np.random.default_rng(0), eigen.smallest_eigenpairs
     W = np.zeros((70, 4))
     W[:2] = [[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0]]
     found = []
@@ -71,7 +71,7 @@ def test_components_that_tie_decide_nothing(monkeypatch):
             return numbers, vectors
 
         with monkeypatch.context() as patch:
-            patch.setattr(eigenspaces, "smallest_eigenpairs", turned)
+            patch.setattr(eigen, "smallest_eigenpairs", turned)
             noisy = W * (1.0 + 2.0**-52 * rng.integers(-2, 3, W.shape))
             found.append(canonical_eigenpairs(diags(values), identity(70), 2, lambda v, c, noisy=noisy: noisy)[1])
     for other in found:

@@ -9,7 +9,7 @@ from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
 from femcert.errors import SolveError
-from femcert.linalg import Factorization, factorization_count, superlu
+from femcert.linalg import Factorization, factor, factorization_count
 
 stiffness = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
 mass = BilinearForm(lambda u, v, w: u * v)
@@ -129,7 +129,7 @@ def test_helmholtz_is_indefinite():
 
 
 def test_large_factors_are_probed_only(monkeypatch):
-    monkeypatch.setattr(superlu, "PIVOTS_READ", 0)
+    monkeypatch.setattr(factor, "PIVOTS_READ", 0)
     assert Factorization(identity(5), definite=True).solve(np.ones(5)).tolist() == [1.0] * 5
     with pytest.raises(SolveError, match="not positive definite"):
         Factorization(-identity(5), definite=True)
@@ -140,8 +140,8 @@ def test_inaccurate_factors_are_refused(monkeypatch):
         def __init__(self, lu):
             self.solve = lambda right, *_: lu.solve(right) * (1.0 + 1e-6)
 
-    genuine = superlu.splu
-    monkeypatch.setattr(superlu, "splu", lambda A, **options: Sloppy(genuine(A, **options)))
+    genuine = factor.splu
+    monkeypatch.setattr(factor, "splu", lambda A, **options: Sloppy(genuine(A, **options)))
     with pytest.raises(SolveError, match="the factorization of the operator is not accurate"):
         Factorization(identity(5), definite=False)
 
@@ -160,7 +160,7 @@ def test_out_of_memory_is_a_solve_error(monkeypatch, definite):
     def splu(*args, **options):
         raise MemoryError
 
-    monkeypatch.setattr(superlu, "splu", splu)
+    monkeypatch.setattr(factor, "splu", splu)
     before = factorization_count()
     with pytest.raises(SolveError, match=r"factors of the plate \(3 unknowns\) do not fit in memory"):
         Factorization(identity(3), definite=definite, name="plate")
@@ -196,7 +196,6 @@ def test_the_condition_number():
 
 
 def test_more_entries_than_the_solvers_count_are_refused(monkeypatch):
-    from femcert.linalg import factor
 
     monkeypatch.setattr(factor, "MOST_ENTRIES", 5)
     Factorization(identity(5), definite=True)

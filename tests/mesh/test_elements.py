@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from problem_helpers import ELEMENTS, unit_basis, unit_mesh
 from skfem import Basis, ElementLineP2, ElementQuad2, ElementTriP2
+from zoo import ELEMENTS, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.mesh.assembly import mass_form
@@ -11,9 +11,9 @@ from femcert.mesh.elements import mass_matrix
 
 COARSE = [
     ("line", ElementLineP2, (1, 2, 3), 4),
-    ("triangle", ElementTriP2, (1, 2, 3), 4),
+    ("tri", ElementTriP2, (1, 2, 3), 4),
     ("quad", ElementQuad2, (1, 2, 3), 4),
-    ("distorted quad", ElementQuad2, (1, 2, 3), 5),
+    ("bent quad", ElementQuad2, (1, 2, 3), 5),
 ]
 
 
@@ -49,7 +49,7 @@ def test_a_coarse_quadrature_is_refused(kind, element, orders, enough):
 
 
 def test_the_problems_refuse_it_too():
-    fine = unit_basis("triangle P2", 4)
+    fine = unit_basis("tri P2", 4)
     coarse = Basis(fine.mesh, ElementTriP2(), intorder=2)
     sensors = fc.PointSensors(fine, [[0.3, 0.4]])
     for make in (

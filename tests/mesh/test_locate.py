@@ -27,7 +27,7 @@ from skfem import (
 
 from femcert.errors import InputError
 from femcert.mesh import locate as boxes
-from femcert.mesh.locate import BoxIndex, Locator, interpolation_matrix, reference_points
+from femcert.mesh.locate import CellIndex, Locator, interpolation_matrix, reference_points
 
 
 def jittered(mesh, amount, seed=0):
@@ -173,7 +173,7 @@ def test_every_cell_on_a_line_is_a_candidate(name):
     directions[:, :2] = [[0.0, -1.0], [1.0, 0.0]]
     origins = centroids[:, through] + directions * (10 * rng.random(40) - 5) * np.ptp(mesh.p, axis=1).max()
     found = np.zeros((40, mesh.nelements), dtype=bool)
-    for ray, cell in BoxIndex(mesh).near_lines(origins, directions):
+    for ray, cell in CellIndex(mesh).near_lines(origins, directions):
         assert not found[ray, cell].any()
         found[ray, cell] = True
     away = mesh.p[:, mesh.t][:, None] - origins[:, :, None, None]

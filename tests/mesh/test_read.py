@@ -12,7 +12,8 @@ import pytest
 from skfem import Mesh, MeshLine1, MeshQuad, MeshTri
 
 from femcert.errors import InputError
-from femcert.mesh.read import boundary_facets, diameters, load_mesh, measures, region_elements
+from femcert.mesh.geometry import boundary_facets, diameters, measures, region_elements
+from femcert.mesh.read import load_mesh
 
 MESHES = Path(__file__).parents[2] / "meshes"
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -289,12 +290,12 @@ def test_formats_whose_readers_hang_on_damaged_files_are_read(suffix, options, t
     # Cut in the head, where the readers wait for a line that never comes, and in the middle.
     cut.write_bytes(whole.read_bytes()[:20_000])
     check_refused(cut, "cannot be read", capsys)
-    monkeypatch.setattr("femcert.mesh.mesh_files.SECONDS", 1.0)
+    monkeypatch.setattr("femcert.mesh.read.SECONDS", 1.0)
     cut.write_bytes(whole.read_bytes()[:4])
     check_refused(cut, "did not end in 1 seconds", capsys)
     # Where the other process cannot even begin, the reader here is not tried, for it could hang.
-    monkeypatch.setattr("femcert.mesh.mesh_files._TRIAL", "import no_such_package")
-    monkeypatch.setattr("femcert.mesh.mesh_files.SECONDS", 20.0)
+    monkeypatch.setattr("femcert.mesh.read._TRIAL", "import no_such_package")
+    monkeypatch.setattr("femcert.mesh.read.SECONDS", 20.0)
     check_refused(cut, "ended with 1; convert it", capsys)
 
 

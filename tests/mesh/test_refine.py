@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, Mesh, MeshLine, MeshQuad, MeshTet, MeshTri, MeshTri2
 
 from femcert import EllipticSource, FullSpace, InputError, PointSensors
-from femcert.mesh.read import diameters, load_mesh, measures
+from femcert.mesh.geometry import diameters, measures
+from femcert.mesh.read import load_mesh
 from femcert.mesh.refine import check_adaptive, doerfler, refined
 
 MESHES = Path(__file__).parents[2] / "meshes"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import ELEMENTS, MESHES, fitted_order, jittered, unit_basis, unit_mesh
+from orders import fitted_order, linear, quadratic, smooth
 from skfem import Basis, ElementLineP1, ElementQuad0, ElementQuad1, ElementTriP0, ElementTriP1, ElementTriP2, MeshTri
-from transfer_helpers import full_problem, linear, quadratic, smooth
+from zoo import ELEMENTS, MESHES, full_problem, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.mesh.transfer import Interpolation, nearest_points
@@ -47,7 +47,7 @@ def test_linear_functions_are_transferred_exactly_between_any_meshes(to, of):
     assert np.isclose(record.distance, gaps.max(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("to", "of"), [pair for pair in PAIRS if pair[1] in ("line P2", "triangle P2", "quad Q2")])
+@pytest.mark.parametrize(("to", "of"), [pair for pair in PAIRS if pair[1] in ("line P2", "tri P2", "quad Q2")])
 def test_quadratics_of_quadratic_elements_are_transferred_exactly(to, of):
     target, source = unit_basis(to, 4), unit_basis(of, 3)
     candidate = fc.Candidate.from_basis(full_problem(target), source, parameter=quadratic(source.doflocs))
@@ -55,10 +55,10 @@ def test_quadratics_of_quadratic_elements_are_transferred_exactly(to, of):
 
 
 @pytest.mark.parametrize(
-    ("of", "order"), [("triangle P1", 2), ("quad Q1", 2), ("distorted quad Q1", 2), ("triangle P2", 3), ("quad Q2", 3)]
+    ("of", "order"), [("tri P1", 2), ("quad Q1", 2), ("bent quad Q1", 2), ("tri P2", 3), ("quad Q2", 3)]
 )
 def test_smooth_fields_converge_at_the_order_of_the_other_element(of, order):
-    target = Basis(jittered(unit_mesh("triangle", 23), 0.005), ElementTriP1())
+    target = Basis(jittered(unit_mesh("tri", 23), 0.005), ElementTriP1())
     problem, cells = full_problem(target), np.array([6, 12, 24, 48])
     errors = []
     for n in cells:
@@ -69,17 +69,17 @@ def test_smooth_fields_converge_at_the_order_of_the_other_element(of, order):
 
 
 def test_the_read_back_difference_converges_with_the_problems_mesh():
-    source = unit_basis("triangle P1", 40)
+    source = unit_basis("tri P1", 40)
     found = []
     for n in (7, 13, 27):
-        problem = full_problem(unit_basis("triangle P1", n))
+        problem = full_problem(unit_basis("tri P1", n))
         found.append(fc.Candidate.from_basis(problem, source, parameter=smooth(source.doflocs)).interpolation)
     assert 1.6 < fitted_order([1 / 7, 1 / 13, 1 / 27], [record.relative["parameter"] for record in found]) < 2.4
     scale = np.abs(smooth(source.doflocs)).max()
     assert np.isclose(found[0].differences["parameter"], scale * found[0].relative["parameter"])
 
 
-@pytest.mark.parametrize("name", ["triangle P1", "triangle P2", "distorted quad Q1", "quad Q2", "line P1"])
+@pytest.mark.parametrize("name", ["tri P1", "tri P2", "bent quad Q1", "quad Q2", "line P1"])
 def test_renumbered_meshes_give_the_values_themselves(name):
     basis = unit_basis(name, 5)
     other = Basis(renumbered(basis.mesh, 3), type(basis.elem)())
@@ -95,7 +95,7 @@ def test_renumbered_meshes_give_the_values_themselves(name):
 
 def test_a_finer_mesh_with_the_same_nodes_is_still_interpolated():
     """The nodal values are those given, but not the field between the nodes."""
-    problem, fine = full_problem(unit_basis("triangle P1", 4)), unit_basis("triangle P1", 8)
+    problem, fine = full_problem(unit_basis("tri P1", 4)), unit_basis("tri P1", 8)
     candidate = fc.Candidate.from_basis(problem, fine, parameter=quadratic(fine.doflocs))
     assert np.allclose(candidate.parameter, quadratic(problem.basis.doflocs), rtol=0.0, atol=1e-15)
     assert candidate.interpolation.distance < 1e-12
@@ -144,12 +144,12 @@ def test_files_of_gmsh_meshes_fit_other_meshes_of_the_same_domain():
 
 
 def test_other_domains_are_refused():
-    problem = full_problem(unit_basis("triangle P1", 6))
-    far = Basis(unit_mesh("triangle", 6).translated((100.0, 0.0)), ElementTriP1())
+    problem = full_problem(unit_basis("tri P1", 6))
+    far = Basis(unit_mesh("tri", 6).translated((100.0, 0.0)), ElementTriP1())
     with pytest.raises(fc.InputError, match=r"49 of 49 dofs lie outside of .*the one at \(0, .*\) by 100"):
         fc.Candidate.from_basis(problem, far, parameter=np.zeros(far.N))
     # Two meshes side by side share an edge.
-    beside = Basis(unit_mesh("triangle", 6).translated((1.0, 0.0)), ElementTriP1())
+    beside = Basis(unit_mesh("tri", 6).translated((1.0, 0.0)), ElementTriP1())
     with pytest.raises(fc.InputError, match=r"dofs lie outside of a mesh of 49 nodes and 72 cells"):
         fc.Candidate.from_basis(problem, beside, parameter=np.zeros(beside.N))
     filled = fc.Candidate.from_basis(problem, beside, parameter=linear(beside.doflocs), tolerance=np.inf)
@@ -163,21 +163,21 @@ def test_other_domains_are_refused():
 
 @pytest.mark.parametrize("factor", [10.0, 1000.0])
 def test_other_units_are_refused(factor):
-    problem = full_problem(unit_basis("triangle P1", 6))
-    large = Basis(unit_mesh("triangle", 12).scaled(factor), ElementTriP1())
+    problem = full_problem(unit_basis("tri P1", 6))
+    large = Basis(unit_mesh("tri", 12).scaled(factor), ElementTriP1())
     expected = rf"of 169 values of .* lie outside .* extend over {factor:.3g}, the mesh over 1; .* another unit\?"
     with pytest.raises(fc.InputError, match=expected.replace("+", r"\+")):
         fc.Candidate.from_basis(problem, large, parameter=linear(large.doflocs))
     with pytest.raises(fc.InputError, match=r"of 169 values of 169 scattered points lie outside .* another unit"):
         fc.Candidate.from_points(problem, large.doflocs.T, parameter=linear(large.doflocs))
     # A domain of twice the size is no mistake of units.
-    wide = Basis(unit_mesh("triangle", 12).scaled(2.0), ElementTriP1())
+    wide = Basis(unit_mesh("tri", 12).scaled(2.0), ElementTriP1())
     found = fc.Candidate.from_basis(problem, wide, parameter=linear(wide.doflocs))
     assert found.interpolation.unread == 169 - 49
 
 
 def test_piecewise_constants_stay_piecewise_constants():
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     regions = [np.arange(36), np.arange(36, 72)]
     problem = full_problem(basis, fc.RegionSpace(basis, regions))
     values = np.repeat([1.0, 5.0], 36)
@@ -200,7 +200,7 @@ def test_piecewise_constants_stay_piecewise_constants():
 
 
 def test_values_that_do_not_fit_are_refused():
-    problem, other = full_problem(unit_basis("triangle P1", 4)), unit_basis("triangle P1", 3)
+    problem, other = full_problem(unit_basis("tri P1", 4)), unit_basis("tri P1", 3)
     good = linear(other.doflocs)
     nan = np.where(np.arange(other.N) == 2, np.nan, good)
     for options, message in (
@@ -227,7 +227,7 @@ def test_two_values_at_the_same_place_are_refused():
     """A crack: its two sides have a node each at the same place, and the values there may differ."""
     p = np.array([[0.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0, 0.0, 1.0]])
     cracked = Basis(MeshTri(p, np.array([[0, 4], [1, 2], [5, 3]])), ElementTriP1())
-    problem = full_problem(unit_basis("triangle P1", 3))
+    problem = full_problem(unit_basis("tri P1", 3))
     with pytest.raises(fc.InputError, match="parameter has two values at the same place"):
         fc.Candidate.from_basis(problem, cracked, parameter=np.arange(6.0))
     candidate = fc.Candidate.from_basis(problem, cracked, parameter=linear(p))
@@ -251,7 +251,7 @@ def test_heat_states_have_a_column_for_each_time():
 
 
 def test_the_record_is_kept_and_comes_back():
-    problem, other = full_problem(unit_basis("triangle P1", 4)), unit_basis("triangle P1", 3)
+    problem, other = full_problem(unit_basis("tri P1", 4)), unit_basis("tri P1", 3)
     candidate = fc.Candidate.from_basis(problem, other, parameter=smooth(other.doflocs))
     record = candidate.interpolation
     assert plain_copy(candidate).interpolation is record
@@ -271,7 +271,7 @@ def test_the_record_is_kept_and_comes_back():
 def test_nearest_points_are_the_nearest(seed, n, graded):
     """Against the distance to every edge of the boundary."""
     rng = np.random.default_rng(seed)
-    mesh = unit_mesh("triangle", n)
+    mesh = unit_mesh("tri", n)
     mesh = MeshTri(mesh.p ** (3.0 if graded else 1.0), mesh.t)
     angle = rng.random(40) * 2.0 * np.pi
     points = 0.5 + (0.75 + rng.exponential(1.0, 40)) * np.array([np.cos(angle), np.sin(angle)])

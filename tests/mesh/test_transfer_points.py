@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import fitted_order, unit_basis
-from transfer_helpers import full_problem, linear, smooth
+from orders import fitted_order, linear, smooth
+from zoo import full_problem, unit_basis
 
 import femcert as fc
 
@@ -20,7 +20,7 @@ def cloud(count, seed, dimension=2):
 @given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(0, 80),
-    name=st.sampled_from(["triangle P1", "triangle P2", "quad Q1", "line P1", "line P2"]),
+    name=st.sampled_from(["tri P1", "tri P2", "quad Q1", "line P1", "line P2"]),
 )
 def test_linear_functions_of_any_points_are_exact(seed, count, name):
     basis = unit_basis(name, 5)
@@ -38,7 +38,7 @@ def test_linear_functions_of_any_points_are_exact(seed, count, name):
 
 
 def test_points_on_a_grid_converge_at_second_order():
-    basis, counts = unit_basis("triangle P1", 23), np.array([6, 12, 24, 48])
+    basis, counts = unit_basis("tri P1", 23), np.array([6, 12, 24, 48])
     problem, errors = full_problem(basis), []
     for n in counts:
         points = np.stack(np.meshgrid(np.linspace(0, 1, n + 1), np.linspace(0, 1, n + 1)), axis=-1).reshape(-1, 2)
@@ -47,7 +47,7 @@ def test_points_on_a_grid_converge_at_second_order():
     assert 1.75 < fitted_order(1.0 / counts, errors) < 2.35
 
 
-@pytest.mark.parametrize("name", ["triangle P1", "triangle P2", "distorted quad Q1", "quad Q2", "line P2"])
+@pytest.mark.parametrize("name", ["tri P1", "tri P2", "bent quad Q1", "quad Q2", "line P2"])
 def test_the_problems_own_nodes_in_any_order_give_the_values_themselves(name):
     basis = unit_basis(name, 5)
     rng = np.random.default_rng(4)
@@ -65,7 +65,7 @@ def test_the_problems_own_nodes_in_any_order_give_the_values_themselves(name):
 
 @pytest.mark.parametrize("shift", [1e3, 1e6])
 def test_coordinates_far_from_the_origin(shift):
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     mesh = basis.mesh.translated((shift, shift))
     far = type(basis)(mesh, basis.elem)
     points = cloud(50, 2)
@@ -74,7 +74,7 @@ def test_coordinates_far_from_the_origin(shift):
 
 
 def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
-    basis = unit_basis("triangle P1", 10)
+    basis = unit_basis("tri P1", 10)
     problem, points = full_problem(basis), 0.1 + 0.8 * cloud(200, 3)
     values = linear(points.T)
     outside = int(((basis.doflocs < 0.1 - 1e-9) | (basis.doflocs > 0.9 + 1e-9)).any(axis=0).sum())
@@ -92,7 +92,7 @@ def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
 
 def test_points_with_few_digits_are_near_enough():
     """A table with five digits: corners may be outside of the hull by rounding."""
-    basis = unit_basis("distorted quad Q1", 9)
+    basis = unit_basis("bent quad Q1", 9)
     points = np.round(basis.doflocs.T, 5)
     candidate = fc.Candidate.from_points(full_problem(basis), points, parameter=linear(basis.doflocs))
     assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=5e-5)
@@ -100,7 +100,7 @@ def test_points_with_few_digits_are_near_enough():
 
 
 def test_bad_points_and_values():
-    problem = full_problem(unit_basis("triangle P1", 4))
+    problem = full_problem(unit_basis("tri P1", 4))
     points = cloud(10, 0)
     values = linear(points.T)
     on_line = np.column_stack([np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
@@ -129,7 +129,7 @@ def test_bad_points_and_values():
 
 
 def test_regions_take_the_value_at_the_centre_of_each_cell():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem = full_problem(basis, fc.RegionSpace(basis, [np.arange(16), np.arange(16, 32)]))
     points = cloud(60, 8)
     centres = basis.mesh.p[:, basis.mesh.t].mean(axis=1)

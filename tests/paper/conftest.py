@@ -3,9 +3,10 @@
 import pytest
 from pages import SMALL
 
-from femcert.paper.sweep import sweep
-from femcert.paper.sweep.page import FIGURES
-from femcert.paper.validation import Validation, validate
+from femcert import sweep
+from femcert.paper import Validation
+from femcert.paper.page import SWEEP_FIGURES
+from femcert.paper.validate import validate
 from femcert.report import style
 
 
@@ -34,14 +35,14 @@ def read_only(found):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without pictures, where these do not matter."""
-    monkeypatch.setattr("femcert.paper.sweep.page.FIGURES", ())
+    monkeypatch.setattr("femcert.paper.page.SWEEP_FIGURES", ())
 
 
 @pytest.fixture
 def blank(monkeypatch):
     """Pictures of the right names with nothing in them."""
-    empty = [(name, lambda result: style.new_figure(1, 1), words) for name, _, words in FIGURES]
-    monkeypatch.setattr("femcert.paper.sweep.page.FIGURES", empty)
+    empty = [(name, lambda result: style.new_figure(1, 1), words) for name, _, words in SWEEP_FIGURES]
+    monkeypatch.setattr("femcert.paper.page.SWEEP_FIGURES", empty)
 
 
 @pytest.fixture

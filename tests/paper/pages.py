@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import numpy as np
 
-from femcert.paper.sweep import Grid, Sweep
-from femcert.paper.sweep.result import record_type
+from femcert.paper import Grid, Sweep
+from femcert.paper.tally import record_type
 
 SMALL = Grid(sensors=(12, 30), noise=(0.0, 0.03), perturbation=(0.0, 0.1, 0.3), mismatch=(0.0, 0.01), replications=4)
 VOID = {"meta", "img", "link", "br", "hr", "input"}

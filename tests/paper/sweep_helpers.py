@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import femcert as fc
-from femcert.paper.sweep import Grid, Setting
-from femcert.paper.sweep.draw import draw
-from femcert.paper.sweep.setting import paper_mismatch, paper_problem, paper_truth
+from femcert.paper import Grid, Setting
+from femcert.paper.experiments import poisson_problem
+from femcert.paper.trials import draw, paper_mismatch, paper_truth
 from femcert.problem.base import Problem
 from femcert.residual import reduced_gradient_norm
 
@@ -44,8 +44,8 @@ def single(setting: Setting, grid: Grid, seed: int, trial: int) -> Single:
     """Written with problem objects and solves, not with the sweep's algebra; the random numbers are the sweep's."""
     values = grid.values(np.array([trial]))
     m, row = int(values.sensors[0]), np.array([0])
-    draws = draw(seed, trial, trial + 1, places=setting.places, dimension=setting.dimension)
-    problem = paper_problem(draws.chosen(row, m)[0])
+    draws = draw(seed, trial, trial + 1, sites=setting.sites, dimension=setting.dimension)
+    problem = poisson_problem(sites=draws.chosen(row, m)[0])
     truth = paper_truth()
     clean = problem.observe(problem.solve(problem.parameters.field(truth)))
     deviation = float(values.noise[0] * np.linalg.norm(clean) / np.sqrt(m))

@@ -7,11 +7,11 @@ import pytest
 from matplotlib.image import imread
 from pages import check_self_contained, files, parsed, table
 
-from femcert.paper.sweep import heatmaps as sweep_heatmaps
-from femcert.paper.sweep import printed as paper
-from femcert.paper.sweep.checks import bands
-from femcert.paper.sweep.page import FIGURES, TABLES, owned_files, write_sweep
-from femcert.paper.sweep.rows import ratio_range, sentence
+from femcert.paper import printed as paper
+from femcert.paper import sweep_figures
+from femcert.paper.checks import sweep_checks
+from femcert.paper.page import SWEEP_FIGURES, SWEEP_TABLES, sweep_files, write_sweep
+from femcert.paper.rows import ratio_range, sentence
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +27,12 @@ def content(written):
 
 
 def test_nothing_but_the_results_is_left(written):
-    assert files(written) == set(owned_files())
-    assert set(TABLES) <= files(written)
-    assert not list(written.glob(".draft*"))
+    assert files(written) == set(sweep_files())
+    assert set(SWEEP_TABLES) <= files(written)
+    assert not list(written.rglob(".*"))
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
+@pytest.mark.parametrize("name", [name for name, _, _ in SWEEP_FIGURES])
 def test_figures_show_something(written, name):
     image = imread(written / "figures" / f"{name}.png")[::5, ::5, :3]
     inked = np.mean(np.any(image < 0.98, axis=2))
@@ -41,7 +41,7 @@ def test_figures_show_something(written, name):
 
 
 def test_page_is_self_contained(written, content):
-    assert content[0].images == len(FIGURES)
+    assert content[0].images == len(SWEEP_FIGURES)
     assert all(address.startswith(("data:image/png;base64,", "#")) for address in content[0].addresses)
     bare = check_self_contained((written / "report.html").read_text(encoding="utf-8"))
     assert 'href="#checks"' in bare
@@ -122,7 +122,7 @@ def test_page_says_what_the_numbers_are_worth(full, content):
 
 
 def test_all_checks_pass_and_are_listed(full, content):
-    checks = bands(full)
+    checks = sweep_checks(full)
     assert [str(check) for check in checks if not check.passed] == []
     assert f"Passed: all {len(checks)} checks" in content[1]
     assert sum(row[4:5] == ["pass"] for row in content[0].rows) == len(checks)
@@ -159,7 +159,7 @@ def test_tables_hold_the_results_beside_the_paper_s(written, full):
 
 def test_tables_are_the_same_bytes_each_time(full, written, tmp_path, undrawn):
     write_sweep(full, tmp_path)
-    for name in TABLES:
+    for name in SWEEP_TABLES:
         assert (tmp_path / name).read_bytes() == (written / name).read_bytes()
 
 
@@ -170,10 +170,10 @@ def test_the_last_heatmap_ranges_like_the_paper_s(full):
 
 def test_heatmaps_hold_the_rates(full):
     cells = full.accepted()[:, :, 2, :, 2].mean(axis=0)
-    figure = sweep_heatmaps.acceptance(full)
+    figure = sweep_figures.acceptance(full)
     shown = [text.get_text() for text in figure.axes[0].texts]
     assert shown == [f"{100 * value:.0f}" for value in cells.T.ravel()]
     assert set(shown) == {"0"}
     free = (~full.accepted() & full.better)[:, :, 2, :, 0].mean(axis=0)
-    figure = sweep_heatmaps.false_rejections(full)
+    figure = sweep_figures.false_rejections(full)
     assert [text.get_text() for text in figure.axes[1].texts] == [f"{100 * value:.0f}" for value in free.T.ravel()]

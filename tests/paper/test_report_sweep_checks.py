@@ -6,38 +6,39 @@ import numpy as np
 import pytest
 from pages import parsed
 
-from femcert.paper.sweep import RULES, Grid, paper_setting, sweep
-from femcert.paper.sweep import checks as sweep_checks
-from femcert.paper.sweep.checks import Band, bands, comparable
-from femcert.paper.sweep.page import TABLES, page, write_sweep
+from femcert import sweep
+from femcert.paper import RULES, Grid, checks, paper_setting
+from femcert.paper.checks import comparable, sweep_checks
+from femcert.paper.page import SWEEP_TABLES, sweep_page, write_sweep
+from femcert.paper.printed import Check
 
 
 def test_checks_belong_to_the_paper_s_grid_and_rule_alone(full, small):
     assert comparable(full)
-    assert bands(small) == []
+    assert sweep_checks(small) == []
     assert not comparable(small)
     other = replace(full, rules=("mine", *full.rules[1:]))
     assert not comparable(other)
-    assert bands(other) == []
+    assert sweep_checks(other) == []
 
 
 def test_other_replications_are_compared_and_not_checked():
     found = sweep(grid=Grid(replications=2))
     assert comparable(found)
-    assert bands(found) == []
-    _, text = parsed(page(found, []))
+    assert sweep_checks(found) == []
+    _, text = parsed(sweep_page(found, []))
     assert "1,235" in text
     assert "they are not checked" in text
     assert "Passed" not in text
 
 
 def test_another_problem_on_the_paper_s_grid_is_not_compared(full, tmp_path, undrawn):
-    _, text = parsed(page(full, [], compare=False))
+    _, text = parsed(sweep_page(full, [], compare=False))
     assert "1,235" not in text
     assert "checks" not in text
     assert "This is not the paper's sweep" in text
     write_sweep(full, tmp_path, compare=False)
-    assert not any("paper" in (tmp_path / name).read_text() for name in TABLES)
+    assert not any("paper" in (tmp_path / name).read_text() for name in SWEEP_TABLES)
 
 
 def spoiled(result, **columns):
@@ -67,14 +68,14 @@ def spoiled(result, **columns):
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_a_wrong_number_fails_its_check(full, columns, quantity):
-    checks = {check.quantity: check for check in bands(spoiled(full, **columns))}
-    assert not checks[quantity].passed
+    found = {check.quantity: check for check in sweep_checks(spoiled(full, **columns))}
+    assert not found[quantity].passed
 
 
 def test_page_says_what_failed(full, monkeypatch):
-    wrong = Band("selected", "<b>9 %</b>", "5.88 %", "within 0.5 points", False, "nothing")
-    monkeypatch.setattr("femcert.paper.sweep.page.bands", lambda result: [wrong])
-    _, text = parsed(page(full, []))
+    wrong = Check("", "selected", "<b>9 %</b>", "5.88 %", "within 0.5 points", False, "nothing")
+    monkeypatch.setattr("femcert.paper.page.sweep_checks", lambda result: [wrong])
+    _, text = parsed(sweep_page(full, []))
     assert "Failed: 1 of 1 checks" in text
     assert "selected: <b>9 %</b>, paper 5.88 % (within 0.5 points)" in text
 
@@ -88,14 +89,14 @@ def test_the_worth_of_a_check_is_what_sweeps_with_other_truths_gave(full, name):
     setting, c = paper_setting(), (-1.0) ** J * TRUTHS[name]
     truth = np.linalg.norm(setting.truth) * c / np.linalg.norm(c)
     other = sweep(setting=replace(setting, truth=truth), rules={"operational": RULES["operational"]})
-    pairs = {check.quantity: (check, now) for check, now in zip(bands(full), bands(other), strict=False)}
+    pairs = {check.quantity: (check, now) for check, now in zip(sweep_checks(full), sweep_checks(other), strict=False)}
     for quantity, (check, now) in pairs.items():
         then, value = (float(band.computed.rstrip(" %").replace(",", "")) for band in (check, now))
-        if check.worth == sweep_checks.NONE:
+        if check.worth == checks.NONE:
             assert value == 0.0, quantity
-        if check.worth == sweep_checks.WEAK:
+        if check.worth == checks.WEAK:
             assert abs(value / then - 1.0) <= 0.10, quantity
-        if check.worth == sweep_checks.CHECK:
+        if check.worth == checks.FIRM:
             change = abs(value / then - 1.0)
             assert 0.27 <= change <= 0.285 if name == "all alike" else change <= 0.05, quantity
-    assert {check.worth for check, _ in pairs.values()} >= {sweep_checks.NONE, sweep_checks.WEAK, sweep_checks.CHECK}
+    assert {check.worth for check, _ in pairs.values()} >= {checks.NONE, checks.WEAK, checks.FIRM}

@@ -1,4 +1,4 @@
-"""Sweeps of other grids and rules, and of results with empty cells: everything is shown as what it is."""
+"""Sweeps of other grids and rules, results with empty cells, and what is in the way of the files of a report."""
 
 import re
 from dataclasses import replace
@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from pages import SMALL, faked, files, parsed, table
 
-from femcert.paper.sweep import RULES, Grid, Verdict, sweep
-from femcert.paper.sweep import figures as sweep_figures
-from femcert.paper.sweep import heatmaps as sweep_heatmaps
-from femcert.paper.sweep.page import FIGURES, TABLES, owned_files, write_sweep
+from femcert import InputError, sweep
+from femcert.paper import RULES, BatchDecision, Grid, page, sweep_figures
+from femcert.paper.page import SWEEP_FIGURES, SWEEP_TABLES, sweep_files, write_sweep
 
 
 def test_another_grid_has_no_paper_in_it(small, tmp_path, blank):
     write_sweep(small, tmp_path)
-    assert files(tmp_path) == set(owned_files())
-    assert not any("paper" in (tmp_path / name).read_text() for name in TABLES)
+    assert files(tmp_path) == set(sweep_files())
+    assert not any("paper" in (tmp_path / name).read_text() for name in SWEEP_TABLES)
     found, text = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert not any(cell.lower() == "paper" for row in found.rows for cell in row)
     assert "This is not the paper's sweep" in text
@@ -30,10 +29,11 @@ def test_names_of_rules_are_escaped(tmp_path, coarse, monkeypatch):
     name = "<script>alert(1)</script> & $x^2$"
 
     def mine(trials):
-        return Verdict(np.ones(len(trials.level), dtype=bool))
+        return BatchDecision(np.ones(len(trials.level), dtype=bool))
 
     # The one picture with names of rules in it.
-    monkeypatch.setattr("femcert.paper.sweep.page.FIGURES", [drawing for drawing in FIGURES if drawing[0] == "rules"])
+    drawings = [drawing for drawing in SWEEP_FIGURES if drawing[0] == "rules"]
+    monkeypatch.setattr(page, "SWEEP_FIGURES", drawings)
     found = sweep(grid=SMALL, rules={"operational": RULES["operational"], name: mine})
     source = write_sweep(found, tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in source
@@ -46,7 +46,7 @@ def test_a_leading_rule_without_radii_has_no_regimes(tmp_path, coarse):
     found = sweep(grid=SMALL, rules={"dominance": RULES["dominance"]})
     write_sweep(found, tmp_path)
     # A table with a heading alone would look like a result.
-    assert files(tmp_path) == set(owned_files()) - {"figures/boundary.png", "figures/ratios.png", "regimes.csv"}
+    assert files(tmp_path) == set(sweep_files()) - {"figures/boundary.png", "figures/ratios.png", "regimes.csv"}
     _, text = parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "compares candidates without radii" in text
     assert not re.search(r"\bnan\b", text)
@@ -89,10 +89,10 @@ def test_many_settings_are_drawn_without_numbers():
     )  # fmt: skip
     rng = np.random.default_rng(3)
     found = faked(grid, ratio=10.0 ** rng.normal(size=grid.trials), learned=10.0 ** rng.normal(size=grid.trials))
-    figure = sweep_heatmaps.ratios(found)
+    figure = sweep_figures.ratios(found)
     assert not figure.axes[0].texts
     assert len(figure.axes[0].get_xticks()) <= 12
-    for draw in (sweep_figures.boundary, sweep_heatmaps.acceptance, sweep_figures.rules):
+    for draw in (sweep_figures.boundary, sweep_figures.acceptance, sweep_figures.rules):
         assert draw(found) is not None
 
 
@@ -103,3 +103,31 @@ def test_of_very_many_trials_some_are_drawn():
     upper, lower = sweep_figures.boundary(found).axes
     assert sum(len(points.get_offsets()) for points in lower.collections) == sweep_figures.MOST_POINTS
     assert "a random sample of 40,000" in " ".join(text.get_text() for text in upper.texts)
+
+
+def test_an_earlier_run_is_replaced_and_other_files_are_left_alone(small, tmp_path, blank, monkeypatch):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures/boundary.png").write_bytes(b"old")
+    (tmp_path / "figures/mine.png").write_bytes(b"mine")
+    (tmp_path / "trials.npz").write_bytes(b"mine")
+    # No ratios, no boundary: the picture and the table of an earlier run go away.
+    (tmp_path / "regimes.csv").write_bytes(b"old")
+    drawn = [
+        (name, (lambda result: None) if name == "boundary" else draw, words)
+        for name, draw, words in SWEEP_FIGURES
+    ]
+    monkeypatch.setattr(page, "SWEEP_FIGURES", drawn)
+    write_sweep(replace(small, records=faked(rules=small.rules, ratio=np.nan).records), tmp_path)
+    assert not (tmp_path / "regimes.csv").exists()
+    assert (tmp_path / "figures/ratios.png").exists()
+    assert not (tmp_path / "figures/boundary.png").exists()
+    assert (tmp_path / "figures/mine.png").read_bytes() == b"mine"
+    assert (tmp_path / "trials.npz").read_bytes() == b"mine"
+
+
+def test_what_cannot_be_written_is_refused(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        write_sweep(small, tmp_path / "file")
+    with pytest.raises(InputError, match="expected a Sweep"):
+        write_sweep({"accepted": 3}, tmp_path)

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,26 +24,20 @@ from skfem import (
 )
 
 from femcert import InputError
-from femcert.paper.validation import diagnostics, validate
-from femcert.paper.validation.page import COLUMNS, FIGURES, page, write_validation
+from femcert.paper import validation_figures
+from femcert.paper.page import VALIDATION_FIGURES, validation_files, validation_page, write_validation
+from femcert.paper.validate import validate
 from femcert.report import plot_selection
 from femcert.report.fields import draw_line, triangulated
-from femcert.report.files import check_free, draft_directory, publish
 from femcert.report.html import digits, render
 from femcert.report.selection_figure import radius_parts
 from femcert.report.style import axes_of, displayed, short
 
 
 @pytest.fixture(scope="session")
-def result():
-    return validate(robustness_seeds=3)
-
-
-@pytest.fixture(scope="session")
 def written(result, tmp_path_factory):
     out = tmp_path_factory.mktemp("validation") / "out"
-    with draft_directory(out) as draft:
-        write_validation(result, draft, out)
+    write_validation(result, out)
     return out
 
 
@@ -82,12 +75,11 @@ def test_tables_hold_the_results(written, result):
 
 def test_nothing_but_the_results_is_left(written):
     files = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
-    expected = {f"tables/{name}.csv" for name in COLUMNS} | {f"figures/{name}.png" for name, _, _ in FIGURES}
-    assert files == expected | {"report.html"}
-    assert not list(written.glob(".draft*"))
+    assert files == set(validation_files())
+    assert not list(written.rglob(".*"))
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in FIGURES])
+@pytest.mark.parametrize("name", [name for name, _, _ in VALIDATION_FIGURES])
 def test_figures_show_something(written, name):
     image = imread(written / "figures" / f"{name}.png")[:, :, :3]
     coarse = image[::5, ::5]
@@ -100,7 +92,7 @@ def test_figures_show_something(written, name):
 
 def test_page_is_self_contained(written):
     content, _ = parsed((written / "report.html").read_text(encoding="utf-8"))
-    assert content.images == len(FIGURES)
+    assert content.images == len(VALIDATION_FIGURES)
     assert content.addresses
     assert all(address.startswith(("data:image/png;base64,", "#")) for address in content.addresses)
     source = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", (written / "report.html").read_text(encoding="utf-8"))
@@ -120,7 +112,7 @@ def test_page_says_what_came_out(written, result):
 def test_page_says_what_failed(result):
     wrong = replace(result.checks[0], passed=False, computed="<b>reject</b>")
     failed = replace(result, checks=(wrong, *result.checks[1:]))
-    _, text = parsed(page(failed, []))
+    _, text = parsed(validation_page(failed, []))
     assert f"Failed: 1 of {len(result.checks)} checks" in text
     # Escaped, so it is text and not a tag.
     assert "<b>reject</b>" in text
@@ -133,8 +125,7 @@ def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, 
     (out / "figures/mine.png").write_bytes(b"mine")
     (out / "notes.txt").write_text("mine")
     some = validate(only=("stochastic",))
-    with draft_directory(out) as draft:
-        write_validation(some, draft, out)
+    write_validation(some, out)
     assert not (out / "figures/poisson_reconstruction.png").exists()
     assert not (out / "tables/decisions.csv").exists()
     assert (out / "figures/mine.png").read_bytes() == b"mine"
@@ -142,92 +133,6 @@ def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, 
     assert (out / "figures/stochastic_sweep.png").exists()
     _, text = parsed((out / "report.html").read_text(encoding="utf-8"))
     assert "Decisions" not in text
-
-
-def test_nothing_is_published_if_the_work_fails(tmp_path):
-    (tmp_path / "report.html").write_text("old")
-
-    def fail_half_way():
-        with draft_directory(tmp_path) as draft:
-            (draft / "report.html").write_text("new")
-            raise RuntimeError("half way")
-
-    with pytest.raises(RuntimeError, match="half way"):
-        fail_half_way()
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert (tmp_path / "report.html").read_text() == "old"
-
-
-@pytest.fixture
-def folders(tmp_path):
-    """A draft to be published over an earlier run."""
-    draft, target = tmp_path / "draft", tmp_path / "target"
-    for folder, text, names in (
-        (draft, "new", ("a.txt", "sub/z.txt", "sub/y.txt")),
-        (target, "old", ("a.txt", "sub/z.txt", "gone.txt")),
-    ):
-        (folder / "sub").mkdir(parents=True)
-        for name in names:
-            (folder / name).write_text(text)
-    return draft, target
-
-
-OWNED = ["a.txt", "sub/z.txt", "sub/y.txt", "gone.txt"]
-
-
-def texts(folder):
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_publish_removes_the_last_file_first_and_moves_it_last(folders, monkeypatch):
-    draft, target = folders
-    states = []
-    move = Path.replace
-
-    def watched(self, goal):
-        move(self, goal)
-        states.append(texts(target))
-
-    monkeypatch.setattr(Path, "replace", watched)
-    publish(draft, target, owned=OWNED, last="a.txt")
-    assert texts(target) == {"a.txt": "new", "sub/z.txt": "new", "sub/y.txt": "new"}
-    assert len(states) == 3
-    # Whenever the process might be killed, no page stands beside results that are not its own.
-    assert all("a.txt" not in state for state in states[:-1])
-    assert all(len(set(state.values())) <= 1 for state in states)
-
-
-def test_a_file_that_cannot_be_moved_is_said(folders, monkeypatch):
-    def failing(self, goal):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(InputError, match=r"cannot write to .*: Permission denied"):
-        publish(*folders, owned=OWNED, last="a.txt")
-
-
-def test_what_is_in_the_way_is_named_before_anything_moves(folders):
-    draft, target = folders
-    (target / "sub/y.txt").mkdir()
-    before = texts(target)
-    with pytest.raises(InputError, match=r"y\.txt: it is a directory"):
-        publish(draft, target, owned=OWNED, last="a.txt")
-    assert texts(target) == before
-
-
-def test_links_are_replaced_and_not_followed(folders):
-    draft, target = folders
-    (target / "elsewhere").mkdir()
-    (target / "sub/y.txt").symlink_to(target / "elsewhere")
-    publish(draft, target, owned=OWNED, last="a.txt")
-    assert (target / "sub/y.txt").read_text() == "new"
-    assert (target / "elsewhere").is_dir()
-
-
-def test_a_dead_link_is_in_the_way_of_a_directory(tmp_path):
-    (tmp_path / "sub").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="not a directory"):
-        check_free(tmp_path, ["sub/z.txt"])
 
 
 @pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])
@@ -277,33 +182,33 @@ def test_drawing_refuses_the_wrong_dimension():
 
 
 def test_parts_of_a_radius_add_up(result):
-    for outcome in result.outcomes:
-        for verdict in outcome.verdicts:
-            for certificate in (verdict.selection.baseline, verdict.selection.learned):
-                parts = radius_parts(certificate, verdict.selection.rule)
+    for outcome in result.scenarios:
+        for found in outcome.candidates:
+            for certificate in (found.selection.baseline, found.selection.learned):
+                parts = radius_parts(certificate, found.selection.rule)
                 assert min(parts.values()) >= -1e-12 * certificate.radius.value
                 assert sum(parts.values()) == pytest.approx(certificate.radius.value, rel=1e-12)
                 assert parts["other"] <= 1e-6 * certificate.radius.value
-    unfinished = result.outcomes[0].verdicts[2].selection
+    unfinished = result.scenarios[0].candidates[2].selection
     parts = radius_parts(unfinished.learned, unfinished.rule)
     assert parts["pde"] > 0.9 * unfinished.learned.radius.value
 
 
 @pytest.mark.parametrize("name", ["poisson", "tomography"])
 def test_plot_selection(result, name, tmp_path):
-    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
-    verdict = outcome.verdicts[-1]
+    outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
+    found = outcome.candidates[-1]
     path = plot_selection(
-        verdict.selection,
+        found.selection,
         outcome.scenario.problem,
         tmp_path / "new" / "selection.png",
         truth=outcome.scenario.true_field,
         baseline=outcome.baseline,
-        learned=verdict.candidate,
+        learned=found.candidate,
     )
     assert imread(path).shape[1] > 1000
     assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
-    bare = plot_selection(verdict.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
+    bare = plot_selection(found.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
     assert bare.exists()
 
 
@@ -314,8 +219,8 @@ LONG = ["a" * 400, "word " * 80, "$x_{", "line\none", "\u65e5\u672c\u8a9e" * 30,
 @pytest.mark.parametrize("candidate", LONG, ids=range(len(LONG)))
 @pytest.mark.parametrize("name", ["poisson", "tomography"])
 def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, tmp_path, monkeypatch):
-    outcome = next(o for o in result.outcomes if o.scenario.setup.name == name)
-    selection = outcome.verdicts[-1].selection
+    outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
+    selection = outcome.candidates[-1].selection
     radius = replace(selection.learned.radius, value=factor * selection.learned.radius.value, side="estimate")
     selection = replace(selection, learned=replace(selection.learned, name=candidate, radius=radius))
     drawn, draw = [], Text.draw
@@ -356,7 +261,7 @@ def test_short_numbers(value, text):
 
 
 def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
-    figure = diagnostics.decisions(result)
+    figure = validation_figures.decisions(result)
     legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert legend == ["accepted here", "rejected here", "paper"]
 
@@ -364,16 +269,16 @@ def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
 def test_pictures_say_their_size_so_that_narrow_pages_can_scroll_them(written):
     source = (written / "report.html").read_text(encoding="utf-8")
     sizes = re.findall(r'width="(\d+)" height="(\d+)" style="--pixels: (\d+)"', source)
-    assert len(sizes) == len(FIGURES)
-    for (name, _, _), (width, height, pixels) in zip(FIGURES, sizes, strict=True):
+    assert len(sizes) == len(VALIDATION_FIGURES)
+    for (name, _, _), (width, height, pixels) in zip(VALIDATION_FIGURES, sizes, strict=True):
         shape = imread(written / "figures" / f"{name}.png").shape
         assert (int(height), int(width)) == shape[:2]
         assert pixels == width
 
 
 def test_plot_selection_without_certificates(result, tmp_path):
-    outcome = result.outcomes[0]
-    selection = replace(outcome.verdicts[0].selection, baseline=None, learned=None)
+    outcome = result.scenarios[0]
+    selection = replace(outcome.candidates[0].selection, baseline=None, learned=None)
     assert plot_selection(selection, outcome.scenario.problem, tmp_path / "none.png").exists()
 
 

@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from femcert.paper.sweep import RULES, Grid, sweep
-from femcert.paper.sweep import printed as paper
-from femcert.paper.sweep.rules import dominance
-from femcert.paper.sweep.run import BASE_SEED
-from femcert.paper.sweep.table import sufficient
+from femcert import sweep
+from femcert.paper import RULES, Grid
+from femcert.paper import printed as paper
+from femcert.paper.rules import dominance
+from femcert.paper.setup import BASE_SEED
 
 SEEDS = (BASE_SEED, 1, 2, 3)
 SURE, GAUSSIAN = "dominance", "dominance, zeta = 0.05"
@@ -28,7 +28,7 @@ def test_the_paper_s_rule_comes_out_as_printed(result):
     assert found.rate("accepted") == pytest.approx(paper.SELECTED / paper.TRIALS, abs=0.005)
     assert found.rate("unsafe") <= 0.0015
     assert found.rate("false_rejections") == pytest.approx(paper.FALSE_REJECTIONS / paper.TRIALS, abs=0.04)
-    assert abs(int(sufficient(result).sum()) - paper.SUFFICIENT_REGIMES) <= 6
+    assert abs(int(result.sufficient().sum()) - paper.SUFFICIENT_REGIMES) <= 6
 
 
 def test_the_mismatch_table_comes_out_as_printed(result):

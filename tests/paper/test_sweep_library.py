@@ -7,11 +7,11 @@ from sweep_helpers import single
 
 import femcert as fc
 from femcert.errors import InputError
-from femcert.paper.sweep import RULES, Grid, Setting, paper_setting
-from femcert.paper.sweep.grid import AXES
-from femcert.paper.sweep.setting import paper_mismatch, paper_problem, paper_truth
-from femcert.paper.sweep.table import outcome
-from femcert.paper.sweep.trial import batches
+from femcert.paper import RULES, Grid, Setting, paper_setting
+from femcert.paper.experiments import poisson_problem
+from femcert.paper.grid import AXES
+from femcert.paper.tally import Tally
+from femcert.paper.trials import batches, paper_mismatch, paper_truth
 
 SEED = 7
 SETTING = paper_setting()
@@ -21,8 +21,8 @@ SAMPLE = range(3, 840, 23)
 
 
 @pytest.fixture(scope="module")
-def verdicts():
-    """``{trial: (batch, row, {rule: verdict})}`` of the first replication."""
+def decisions_of():
+    """``{trial: (batch, row, {rule: decision})}`` of the first replication."""
     found = {}
     for rows, trials in batches(SETTING, GRID, SEED, 0, 840):
         said = {name: rule(trials) for name, rule in RULES.items()}
@@ -39,14 +39,14 @@ def tolerance(trials, i):
     return max(1e-9, trials.values.shape[-1] * np.finfo(float).eps * condition)
 
 
-def test_nearly_all_trials_are_compared_to_nine_digits(verdicts):
-    tolerances = np.array([tolerance(*verdicts[trial][:2]) for trial in SAMPLE])
+def test_nearly_all_trials_are_compared_to_nine_digits(decisions_of):
+    tolerances = np.array([tolerance(*decisions_of[trial][:2]) for trial in SAMPLE])
     assert np.mean(tolerances == 1e-9) > 0.9
 
 
 @pytest.mark.parametrize("trial", SAMPLE)
-def test_a_trial_agrees_with_the_library(verdicts, trial):
-    trials, i, said = verdicts[trial]
+def test_a_trial_agrees_with_the_library(decisions_of, trial):
+    trials, i, said = decisions_of[trial]
     one = single(SETTING, GRID, SEED, trial)
     np.testing.assert_allclose(trials.values[i], one.data.values, rtol=0.0, atol=1e-12)
     c, _ = one.problem.parameters.project(one.baseline.parameter)
@@ -57,23 +57,23 @@ def test_a_trial_agrees_with_the_library(verdicts, trial):
     # Where residuals are rounding errors alone, two ways to compute them agree to that only.
     rounding, rel = trials.constant[i] * 1e-12, tolerance(trials, i)
     for name in LIBRARY:
-        selection, verdict = one.selection(name), said[name]
-        assert selection.accepted == verdict.accepted[i], name
-        assert (selection.status == "undecided") == verdict.undecided[i], name
-        if verdict.learned is not None:
-            assert selection.baseline.radius.value == pytest.approx(verdict.baseline[i], rel=rel, abs=rounding), name
-            assert selection.learned.radius.value == pytest.approx(verdict.learned[i], rel=rel, abs=rounding), name
+        selection, decision = one.selection(name), said[name]
+        assert selection.accepted == decision.accepted[i], name
+        assert (selection.status == "undecided") == decision.undecided[i], name
+        if decision.learned is not None:
+            assert selection.baseline.radius.value == pytest.approx(decision.baseline[i], rel=rel, abs=rounding), name
+            assert selection.learned.radius.value == pytest.approx(decision.learned[i], rel=rel, abs=rounding), name
         else:
             size = one.problem.parameters.norm(one.baseline.parameter) ** 2
-            assert selection.comparison.margin == pytest.approx(verdict.margin[i], rel=rel, abs=1e-9 * size), name
+            assert selection.comparison.margin == pytest.approx(decision.margin[i], rel=rel, abs=1e-9 * size), name
 
 
-def test_the_sample_meets_every_setting_and_both_decisions(verdicts):
+def test_the_sample_meets_every_setting_and_both_decisions(decisions_of):
     values = GRID.values(np.array(SAMPLE))
     for name in AXES:
         assert set(getattr(values, name).tolist()) == set(getattr(GRID, name))
     for name in RULES:
-        decisions = {bool(verdicts[trial][2][name].accepted[verdicts[trial][1]]) for trial in SAMPLE}
+        decisions = {bool(decisions_of[trial][2][name].accepted[decisions_of[trial][1]]) for trial in SAMPLE}
         assert decisions == {True, False}, name
 
 
@@ -106,20 +106,20 @@ def test_fewer_sensors_than_modes_certify_nothing():
         assert rule(trials).undecided.all(), name
     # Better candidates that were not judged are no false rejections.
     accepted, undecided, better = np.eye(3, dtype=bool)[0], np.eye(3, dtype=bool)[2], np.ones(3, dtype=bool)
-    found = outcome("any", accepted, undecided, better, ~better)
+    found = Tally.of("any", accepted, undecided, better, ~better)
     assert (found.trials, found.accepted, found.false_rejections, found.undecided) == (3, 1, 1, 1)
 
 
-def test_the_reference_is_not_the_batch(verdicts):
+def test_the_reference_is_not_the_batch(decisions_of):
     """Another trial's data do not agree: the comparison above can fail."""
-    trials, i, _ = verdicts[3]
+    trials, i, _ = decisions_of[3]
     other = single(SETTING, GRID, SEED + 1, 3)
     assert not np.allclose(trials.values[i], other.data.values, rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("wrong", [{"ball": True}, {"source": True}])
 def test_a_setting_that_the_sweep_cannot_do_is_refused(wrong):
-    whole = paper_problem()
+    whole = poisson_problem()
     space = whole.parameters.within_ball(1.0) if "ball" in wrong else whole.parameters
     edge = {"dirichlet": 1.0} if "source" in wrong else {}
     problem = fc.EllipticSource(whole.basis, parameters=space, sensors=whole.sensors, **edge)

@@ -6,27 +6,12 @@ import numpy as np
 import pytest
 
 from femcert import InputError
-from femcert.paper.validation import (
-    EXPERIMENTS,
-    checks,
-    heat,
-    poisson,
-    stochastic,
-    validate,
-)
-from femcert.paper.validation import (
-    printed as paper,
-)
-from femcert.paper.validation.checks import equals_printed, half_unit
-from femcert.paper.validation.outcome import draw
-from femcert.paper.validation.setup import (
-    HEAT,
-    POISSON,
-    STOCHASTIC,
-    TOMOGRAPHY,
-    candidate_seed,
-    noise_seed,
-)
+from femcert.paper import checks, experiments
+from femcert.paper import printed as paper
+from femcert.paper.checks import equals_printed, half_unit
+from femcert.paper.outcome import draw
+from femcert.paper.setup import HEAT, POISSON, STOCHASTIC, TOMOGRAPHY, candidate_seed, noise_seed
+from femcert.paper.validate import EXPERIMENTS, validate
 
 
 def rows_by_key(rows, *keys):
@@ -82,7 +67,7 @@ def test_shifted_relative_errors_are_norm_of_shift_over_norm_of_truth(result):
         (HEAT, "T=0.08", "shifted learned"),
         (TOMOGRAPHY, "default", "hallucinated learned"),
     ):
-        outcome = next(o for o in result.outcomes if (o.scenario.setup, o.scenario.name) == (setup, scenario))
+        outcome = next(o for o in result.scenarios if (o.scenario.experiment, o.scenario.name) == (setup, scenario))
         expected = np.linalg.norm(setup.shift) / np.linalg.norm(outcome.scenario.truth)
         assert rows[setup.title, scenario, candidate]["relative_error"] == pytest.approx(expected, rel=1e-12)
 
@@ -102,9 +87,9 @@ def test_coverage_says_plainly_which_radii_miss_the_truth(result):
 
 
 def test_stochastic_constants_and_sweep(result):
-    assert f"{result.sweep.true_msr:.6f}" == "0.225193"
-    assert f"{result.sweep.envelope:.6f}" == "3.084186"
-    rows = result.stochastic_rows()
+    assert f"{result.sampling.true_msr:.6f}" == "0.225193"
+    assert f"{result.sampling.envelope:.6f}" == "3.084186"
+    rows = result.sampling_rows()
     assert [row["points"] for row in rows] == [20, 50, 100, 200, 500, 1000, 2000]
     bounds = [row["upper_bound"] for row in rows]
     assert bounds == sorted(bounds, reverse=True)
@@ -113,8 +98,8 @@ def test_stochastic_constants_and_sweep(result):
 
 def test_heat_curve_passes_through_the_constants(result):
     times, constants = result.heat_curve
-    single = heat.problem(times[20])
-    sigma = np.linalg.svd(single.forward_matrix(), compute_uv=False)[-1]
+    single = experiments.heat_problem(times[20])
+    sigma = np.linalg.svd(single.linearize().matrix, compute_uv=False)[-1]
     assert constants[20] == pytest.approx(1.0 / sigma, rel=1e-10)
     assert np.all(np.diff(constants) > 0.0)
 
@@ -135,7 +120,7 @@ def test_numbers_come_from_the_computation_not_from_the_table(result):
         same = mine[row["experiment"], row["candidate"]]
         assert row["radius_baseline"] != same["radius_baseline"]
         assert row["radius_learned"] != same["radius_learned"]
-    assert other.sweep.rows[0].empirical_msr != result.sweep.rows[0].empirical_msr
+    assert other.sampling.rows[0].empirical_msr != result.sampling.rows[0].empirical_msr
     again = validate(only=("poisson",), robustness_seeds=0)
     assert again.decision_rows() == [row for row in result.decision_rows() if row["experiment"] == "Poisson source"]
 
@@ -146,9 +131,9 @@ def test_seeds_of_scenarios_are_distinct():
 
 
 def test_candidates_are_those_of_the_paper():
-    case = heat.scenarios()[1]
+    case = experiments.heat_scenarios()[1]
     outcome = draw(case, 3)
-    good, hallucinated, shifted = (v.candidate for v in outcome.verdicts)
+    good, hallucinated, shifted = (v.candidate for v in outcome.candidates)
     x = case.problem.basis.doflocs[0]
     assert np.allclose(hallucinated.parameter - good.parameter, 0.15 * np.sin(30 * np.pi * x), atol=1e-14)
     assert np.allclose(hallucinated.state, case.problem.solve(hallucinated.parameter))
@@ -182,8 +167,8 @@ FIELDS = [
     ("STABILITY", "sigma_min", lambda text: str(1.2 * float(text))),
     ("STABILITY", "constant", lambda text: str(1.2 * float(text))),
     ("STABILITY", "condition", lambda text: str(1.2 * float(text))),
-    ("SWEEP", "empirical_msr", lambda text: str(2 * float(text))),
-    ("SWEEP", "upper_bound", lambda text: str(2 * float(text))),
+    ("SAMPLING", "empirical_msr", lambda text: str(2 * float(text))),
+    ("SAMPLING", "upper_bound", lambda text: str(2 * float(text))),
 ]
 
 
@@ -201,7 +186,7 @@ def test_every_comparison_with_a_printed_value_can_fail(result, monkeypatch, tab
     for i, row in enumerate(rows):
         tampered = replace(row, **{field: change(getattr(row, field))})
         monkeypatch.setattr(paper, table, (*rows[:i], tampered, *rows[i + 1 :]))
-        failed = {check.quantity for check in checks.all_checks(result) if not check.passed}
+        failed = {check.quantity for check in checks.validation_checks(result) if not check.passed}
         if field != "radius_baseline" or row.candidate == "learned good":
             assert field in failed
             assert failed <= {field, *DERIVED.get(field, ())}
@@ -210,28 +195,30 @@ def test_every_comparison_with_a_printed_value_can_fail(result, monkeypatch, tab
 def test_stochastic_constants_and_coverage_can_fail(result, monkeypatch):
     monkeypatch.setattr(paper, "TRUE_MSR", "0.225194")
     monkeypatch.setattr(paper, "ENVELOPE", "3.084187")
-    low = tuple(replace(row, coverage=0.94) for row in result.sweep.rows)
-    worse = replace(result, sweep=replace(result.sweep, rows=low))
-    failed = [check.quantity for check in checks.all_checks(worse) if not check.passed]
+    low = tuple(replace(row, coverage=0.94) for row in result.sampling.rows)
+    worse = replace(result, sampling=replace(result.sampling, rows=low))
+    failed = [check.quantity for check in checks.validation_checks(worse) if not check.passed]
     assert sorted(failed) == ["coverage"] * 7 + ["envelope", "true_msr"]
 
 
 def failures(result):
-    return {(check.subject, check.quantity) for check in checks.all_checks(result) if not check.passed}
+    return {(check.subject, check.quantity) for check in checks.validation_checks(result) if not check.passed}
 
 
 @pytest.mark.parametrize("units", [1, -1])
-@pytest.mark.parametrize("i", range(1, len(paper.SWEEP)))
+@pytest.mark.parametrize("i", range(1, len(paper.SAMPLING)))
 def test_bound_minus_mean_is_compared_to_the_printed_digits(result, monkeypatch, i, units):
-    row = paper.SWEEP[i]
+    row = paper.SAMPLING[i]
     # Two units of the last digit: much less than the Monte Carlo error of either number.
     moved = f"{float(row.upper_bound) + 2e-4 * units:.4f}"
-    monkeypatch.setattr(paper, "SWEEP", (*paper.SWEEP[:i], replace(row, upper_bound=moved), *paper.SWEEP[i + 1 :]))
+    monkeypatch.setattr(
+        paper, "SAMPLING", (*paper.SAMPLING[:i], replace(row, upper_bound=moved), *paper.SAMPLING[i + 1 :])
+    )
     assert failures(result) == {(f"Stochastic residual, M={row.points}", "bound_minus_mean")}
 
 
 def test_bound_minus_mean_for_the_fewest_points_can_fail(result, monkeypatch):
-    monkeypatch.setattr(paper, "SWEEP", (replace(paper.SWEEP[0], upper_bound="1.076"), *paper.SWEEP[1:]))
+    monkeypatch.setattr(paper, "SAMPLING", (replace(paper.SAMPLING[0], upper_bound="1.076"), *paper.SAMPLING[1:]))
     assert failures(result) == {("Stochastic residual, M=20", "bound_minus_mean")}
 
 
@@ -274,26 +261,26 @@ def test_radii_have_the_bands_that_the_page_names(result, monkeypatch, row):
 
 
 def test_a_wrong_physics_weight_is_found(monkeypatch):
-    monkeypatch.setattr(poisson, "POISSON", replace(POISSON, pde=0.04))
+    monkeypatch.setattr(experiments, "POISSON", replace(POISSON, pde=0.04))
     found = validate(only=("poisson",), robustness_seeds=0).failures
     assert [(c.subject, c.quantity) for c in found] == [("Poisson source, unfinished PINN", "radius_learned")]
 
 
 def test_other_shifted_modes_are_found(monkeypatch):
-    monkeypatch.setattr(poisson, "POISSON", replace(POISSON, shifted=(0, 3, 5)))
+    monkeypatch.setattr(experiments, "POISSON", replace(POISSON, shifted=(0, 3, 5)))
     found = validate(only=("poisson",), robustness_seeds=0).failures
     assert [(c.subject, c.quantity) for c in found] == [("Poisson source, shifted learned", "radius_learned")]
 
 
 def test_a_wrong_hallucination_is_found(monkeypatch):
-    monkeypatch.setattr(heat, "HALLUCINATION", (0.1501, 30))
+    monkeypatch.setattr(experiments, "HALLUCINATION", (0.1501, 30))
     found = validate(only=("heat",), robustness_seeds=0).failures
     assert {c.quantity for c in found} == {"hallucinated_part"}
     assert len(found) == 3
 
 
 def test_a_wrong_failure_probability_is_found(monkeypatch):
-    monkeypatch.setattr(stochastic, "STOCHASTIC", replace(STOCHASTIC, zeta=0.0505))
+    monkeypatch.setattr(experiments, "STOCHASTIC", replace(STOCHASTIC, zeta=0.0505))
     found = validate(only=("stochastic",), robustness_seeds=0).failures
     assert {c.quantity for c in found} == {"bound_minus_mean"}
 
@@ -330,7 +317,7 @@ def test_unknown_experiment(only):
 
 
 def test_residual_field_is_the_papers():
-    assert stochastic.residual_field(np.array([0.0]))[0] == pytest.approx(0.0, abs=1e-9)
-    assert stochastic.residual_field(np.array([0.72]))[0] == pytest.approx(
+    assert experiments.residual_field(np.array([0.0]))[0] == pytest.approx(0.0, abs=1e-9)
+    assert experiments.residual_field(np.array([0.72]))[0] == pytest.approx(
         1.5 + 0.3 * np.sin(6 * np.pi * 0.72), abs=1e-9
     )

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from problem_helpers import ELEMENTS, unit_basis, unit_mesh
 from skfem import Basis, ElementTriP1, ElementTriP2
+from zoo import ELEMENTS, unit_basis, unit_mesh
 
 from femcert.errors import InputError
 from femcert.problem.boundary import boundary_conditions
@@ -54,7 +54,7 @@ def test_boundary_integrals(name):
 
 def test_dirichlet_elsewhere():
     """A number or function holds wherever no natural condition is named; a mapping only where it says."""
-    basis = unit_basis("triangle P2", 4)
+    basis = unit_basis("tri P2", 4)
     x = basis.doflocs
     found = boundary_conditions(
         basis, dirichlet=lambda x: x[0] + 1.0, neumann={"right": 0.0}, robin={"top": (1.0, 0.0)}
@@ -129,7 +129,7 @@ def test_bad_input(options, message):
 
 
 def test_all_dofs_prescribed():
-    mesh = unit_mesh("triangle", 1)
+    mesh = unit_mesh("tri", 1)
     with pytest.raises(InputError, match=r"the mesh \(2 elements\) has no interior dofs; refine it"):
         boundary_conditions(Basis(mesh, ElementTriP1()))
     assert len(boundary_conditions(Basis(mesh, ElementTriP2())).free) == 1
@@ -137,7 +137,7 @@ def test_all_dofs_prescribed():
 
 
 def test_a_dirichlet_function_is_asked_on_the_boundary_only():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     seen = []
 
     def distance(x):
@@ -155,7 +155,7 @@ def test_a_dirichlet_function_is_asked_on_the_boundary_only():
 
 
 def test_a_robin_pair_may_be_a_list():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     pair = boundary_conditions(basis, robin={"left": (2.0, 0.5)})
     as_list = boundary_conditions(basis, robin={"left": [2.0, 0.5]})
     assert (pair.operator != as_list.operator).nnz == 0
@@ -169,11 +169,11 @@ def test_a_robin_pair_may_be_a_list():
 def test_names_alone_are_no_dirichlet_condition(names):
     expected = f"dirichlet is a {type(names).__name__}; expected a number, a function or a mapping"
     with pytest.raises(InputError, match=expected):
-        boundary_conditions(unit_basis("triangle P1", 4), dirichlet=names)
+        boundary_conditions(unit_basis("tri P1", 4), dirichlet=names)
 
 
 def test_boundary_conditions_are_read_only():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     found = boundary_conditions(basis, dirichlet={"right": 1.0}, robin={"left": (2.0, 0.5)})
     for array in (found.prescribed, found.free, found.values, found.load, found.operator.data, found.mass.data):
         with pytest.raises(ValueError, match="read-only"):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import ELEMENTS, MESHES, unit_basis, unit_mesh
 from skfem import (
     Basis,
     ElementLineP1,
@@ -16,6 +15,7 @@ from skfem import (
     MeshLine,
     MeshTri,
 )
+from zoo import ELEMENTS, MESHES, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -39,7 +39,7 @@ def boundary_integral(basis, u, boundary):
 def test_arcs_add_up_to_the_boundary(where, count, p):
     name, boundary = where
     mesh = fc.load_mesh(MESHES / f"{name}.msh")
-    kind = "quad Q" if mesh.t.shape[0] == 4 else "triangle P"
+    kind = "quad Q" if mesh.t.shape[0] == 4 else "tri P"
     basis = Basis(mesh, ELEMENTS[f"{kind}{p}"][1]())
     sensors = fc.BoundarySensors(basis, boundary=boundary, count=count)
     assert sensors.count == count
@@ -87,7 +87,7 @@ def test_numbering_of_the_mesh_does_not_matter(seed, count):
 
 
 def test_numbering_of_open_parts():
-    plain = unit_mesh("triangle", 6)
+    plain = unit_mesh("tri", 6)
     for seed in range(5):
         mesh = renumbered(plain, seed).with_boundaries({"hook": lambda x: (x[0] < 1e-9) | (x[1] < 1e-9)})
         basis = Basis(mesh, ElementTriP2())
@@ -137,7 +137,7 @@ def test_ends_of_a_line():
     ],
 )
 def test_bad_input(options, message):
-    mesh = unit_mesh("triangle", 3).with_boundaries({"empty": np.zeros(0, dtype=np.int64)})
+    mesh = unit_mesh("tri", 3).with_boundaries({"empty": np.zeros(0, dtype=np.int64)})
     with pytest.raises(fc.InputError, match=message):
         fc.BoundarySensors(Basis(mesh, ElementTriP1()), **options)
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problem_helpers import inside_points, unit_basis
 from skfem import Basis, ElementTriP1
+from zoo import inside_points, unit_basis
 
 import femcert as fc
 from femcert.problem.candidate import check_candidate, plain_copy
 
 
-def source_problem(name="triangle P1", n=4):
+def source_problem(name="tri P1", n=4):
     basis = unit_basis(name, n)
     return fc.EllipticSource(
         basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, inside_points(basis)), dirichlet=1.0
@@ -28,7 +28,7 @@ def heat_problem(times):
 
 
 def ray_problem():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     return fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[0.0, 50.0], bins=4)
 
 
@@ -88,7 +88,7 @@ def test_from_functions_of_heat_and_regions():
     one = fc.Candidate.from_functions(heat_problem(0.1), parameter=1.0, state=[lambda x: x[0]])
     assert np.array_equal(one.state, x)
     # A parameter on elements is sampled at their centres.
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     regions = fc.EllipticSource(
         basis, parameters=fc.RegionSpace(basis, [np.arange(5)]), sensors=fc.PointSensors(basis, [[0.4, 0.4]])
     )

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problem_helpers import ELEMENTS, inside_points, unit_basis, unit_mesh
+from orders import linear, quadratic
 from skfem import Basis, ElementTriP1, MeshTri
-from transfer_helpers import full_problem, linear, quadratic
+from zoo import ELEMENTS, full_problem, inside_points, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -72,7 +72,7 @@ def test_vtu_on_the_problems_own_mesh_gives_the_values_themselves(name, shuffled
 def test_formats_of_meshio(ending, tmp_path):
     if ending == "xdmf":
         pytest.importorskip("h5py")
-    basis, other = unit_basis("triangle P1", 4), unit_basis("quad Q1", 3)
+    basis, other = unit_basis("tri P1", 4), unit_basis("quad Q1", 3)
     path = tmp_path / f"net.{ending}"
     theirs = file_mesh(other, {"q": linear(other.doflocs), "u": 2.0 * linear(other.doflocs)})
     meshio.write(path, theirs)
@@ -84,7 +84,7 @@ def test_formats_of_meshio(ending, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("to", "of"), [("triangle P1", "triangle P2"), ("quad Q2", "triangle P2"), ("quad Q1", "quad Q2"), ("line P2",) * 2]
+    ("to", "of"), [("tri P1", "tri P2"), ("quad Q2", "tri P2"), ("quad Q1", "quad Q2"), ("line P2",) * 2]
 )
 def test_quadratic_cells_of_another_mesh(to, of, tmp_path):
     basis, other = unit_basis(to, 5), unit_basis(of, 3)
@@ -96,7 +96,7 @@ def test_quadratic_cells_of_another_mesh(to, of, tmp_path):
 
 def test_quadratic_cells_with_edges_of_their_own_and_curved_ones(tmp_path):
     """Gmsh writes the edges of the boundary, too; bent edges are not those of our elements."""
-    basis = unit_basis("triangle P2", 3)
+    basis = unit_basis("tri P2", 3)
     mesh = file_mesh(basis, {"parameter": quadratic(basis.doflocs)})
     facets = basis.mesh.boundary_facets()
     edges = np.column_stack([basis.mesh.facets[:, facets].T, basis.facet_dofs[0, facets]])
@@ -110,7 +110,7 @@ def test_quadratic_cells_with_edges_of_their_own_and_curved_ones(tmp_path):
 
 
 def test_cell_data_goes_to_piecewise_constants_only(tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     regions = full_problem(basis, fc.RegionSpace(basis, [np.arange(16), np.arange(16, 32)]))
     values, nodal = np.repeat([1.0, 5.0], 16), linear(basis.doflocs)
     path = tmp_path / "net.vtu"
@@ -152,7 +152,7 @@ def test_a_heat_state_is_a_field_for_each_time(tmp_path):
 
 
 def test_fields_that_are_missing_or_of_another_kind(tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem, q = full_problem(basis), linear(basis.doflocs)
     path = tmp_path / "net.vtu"
     file_mesh(basis, {"q": q, "velocity": np.column_stack([q, q, q])}).write(path)
@@ -179,7 +179,7 @@ def test_fields_that_are_missing_or_of_another_kind(tmp_path):
 
 
 def test_tables_of_points(tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem, rng = full_problem(basis), np.random.default_rng(1)
     q, u = rng.standard_normal((2, basis.N))
     x, y = basis.doflocs
@@ -224,14 +224,14 @@ def test_tables_of_points(tmp_path):
 def test_bad_tables(text, message, tmp_path):
     path = tmp_path / "net.csv"
     path.write_text(text)
-    refused(full_problem(unit_basis("triangle P1", 4)), path, message)
+    refused(full_problem(unit_basis("tri P1", 4)), path, message)
     path.write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))
     with pytest.raises(fc.InputError):
-        fc.Candidate.from_file(full_problem(unit_basis("triangle P1", 4)), path)
+        fc.Candidate.from_file(full_problem(unit_basis("tri P1", 4)), path)
 
 
 def test_archives_of_points_and_of_what_was_interpolated(tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem, path = full_problem(basis), tmp_path / "net.npz"
     inside = 0.1 + 0.8 * np.random.default_rng(0).random((40, 2))
     points = np.vstack([basis.mesh.p[:, basis.mesh.boundary_nodes()].T, inside])
@@ -258,7 +258,7 @@ def test_archives_of_points_and_of_what_was_interpolated(tmp_path):
 
 
 def test_files_that_claim_to_be_huge_are_refused(tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem, q = full_problem(basis), linear(basis.doflocs)
     path = tmp_path / "net.vtu"
     meshio.write(path, file_mesh(basis, {"parameter": q}), binary=False)
@@ -278,7 +278,7 @@ def test_files_that_claim_to_be_huge_are_refused(tmp_path):
 
 def _written(folder, ending):
     """A small candidate file of each kind, whole."""
-    basis = unit_basis("triangle P1", 2)
+    basis = unit_basis("tri P1", 2)
     q = linear(basis.doflocs)
     path = folder / f"net.{ending.removeprefix('ascii.')}"
     if ending == "csv":
@@ -296,7 +296,7 @@ def _written(folder, ending):
 
 @pytest.fixture(scope="module")
 def small_problem():
-    return full_problem(unit_basis("triangle P1", 2))
+    return full_problem(unit_basis("tri P1", 2))
 
 
 @pytest.fixture(scope="module")
@@ -349,12 +349,12 @@ def test_without_h5py_a_file_of_xdmf_says_what_to_install(tmp_path, monkeypatch)
     item = '<DataItem DataType="Float" Dimensions="1 3" Format="XML" Precision="8">0 0 0</DataItem>'
     grid = f'<Grid Name="Grid"><Geometry GeometryType="XYZ">{item}</Geometry></Grid>'
     path.write_text(f'<Xdmf Version="3.0"><Domain>{grid}</Domain></Xdmf>')
-    refused(full_problem(unit_basis("triangle P1", 2)), path, "its reader needs the package h5py; pip install it")
+    refused(full_problem(unit_basis("tri P1", 2)), path, "its reader needs the package h5py; pip install it")
 
 
 def test_a_damaged_field_is_not_left_out_in_silence(tmp_path):
     """meshio skips it with a warning, and the state would be computed instead of read."""
-    basis = unit_basis("triangle P1", 2)
+    basis = unit_basis("tri P1", 2)
     q = linear(basis.doflocs)
     path = tmp_path / "net.vtu"
     meshio.write(path, file_mesh(basis, {"parameter": q, "state": np.column_stack([q, q])}), binary=False)
@@ -365,7 +365,7 @@ def test_a_damaged_field_is_not_left_out_in_silence(tmp_path):
 
 @pytest.mark.parametrize("ending", ["vtu", "csv", "npz"])
 def test_nan_from_a_file_is_never_accepted(ending, tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem = fc.EllipticSource(
         basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, inside_points(basis))
     )
@@ -392,7 +392,7 @@ def test_nan_from_a_file_is_never_accepted(ending, tmp_path):
 
 def test_a_file_of_a_renumbered_mesh_with_unused_nodes(tmp_path):
     """Nodes of no cell, as Gmsh leaves them at centres of circles, are no values."""
-    mesh = unit_mesh("triangle", 3)
+    mesh = unit_mesh("tri", 3)
     basis = Basis(mesh, ElementTriP1())
     whole = file_mesh(basis, {"parameter": linear(basis.doflocs)}, order=np.random.default_rng(2).permutation(basis.N))
     points = np.vstack([[[9.0, 9.0, 0.0]], whole.points])
@@ -413,14 +413,14 @@ def test_rows_longer_than_the_header_are_refused(tmp_path, row):
 
 @pytest.mark.parametrize("name", ["state_00", "state_\u0660", "state_1"])
 def test_states_with_other_numbers_are_refused(name, tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), **{name: np.zeros(basis.N)})
     refused(full_problem(basis), tmp_path / "net.npz", "its fields state_... .*; expected 0, 1, 2 and so on")
 
 
 @pytest.mark.parametrize("name", ["interpolation", "points", "optimality", "parameter", "state"])
 def test_members_that_are_no_arrays_are_refused(name, tmp_path):
-    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    basis, path = unit_basis("tri P1", 4), tmp_path / "net.npz"
     np.savez(path, **({} if name == "parameter" else {"parameter": np.zeros(basis.N)}))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(name, b"{}")
@@ -430,7 +430,7 @@ def test_members_that_are_no_arrays_are_refused(name, tmp_path):
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("member", ["parameter.npy", "parameter"])
 def test_two_members_of_one_name_are_refused(member, tmp_path):
-    basis, path, other = unit_basis("triangle P1", 4), tmp_path / "net.npz", io.BytesIO()
+    basis, path, other = unit_basis("tri P1", 4), tmp_path / "net.npz", io.BytesIO()
     np.savez(path, parameter=np.zeros(basis.N))
     np.save(other, np.ones(basis.N))
     with zipfile.ZipFile(path, "a") as archive:
@@ -439,7 +439,7 @@ def test_two_members_of_one_name_are_refused(member, tmp_path):
 
 
 def test_a_field_whose_name_is_damaged_is_not_overlooked(tmp_path):
-    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.npz"
+    basis, path = unit_basis("tri P1", 4), tmp_path / "net.npz"
     np.savez(path, parameter=np.ones(basis.N), state=np.ones(basis.N))
     content = path.read_bytes()
     place = content.rindex(b"state.npy")
@@ -449,7 +449,7 @@ def test_a_field_whose_name_is_damaged_is_not_overlooked(tmp_path):
 
 @pytest.mark.parametrize("size", [1e160, 1e300])
 def test_points_too_far_for_distances_are_refused(size, tmp_path):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     points = size * basis.doflocs.T
     np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), points=points)
     refused(full_problem(basis), tmp_path / "net.npz", "points has a coordinate of size")
@@ -464,7 +464,7 @@ def piece_of(text):
 
 def test_a_vtu_file_in_pieces_is_refused(tmp_path):
     """meshio would read the last one and say nothing."""
-    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    basis, path = unit_basis("tri P1", 4), tmp_path / "net.vtu"
     file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
     text = path.read_text()
     path.write_text(text.replace("</Piece>", "</Piece>" + piece_of(text)))
@@ -479,7 +479,7 @@ def test_a_vtu_file_in_pieces_is_refused(tmp_path):
 
 @pytest.mark.parametrize("ending", ["vtu", *(["xdmf"] if find_spec("h5py") else [])])
 def test_two_fields_of_one_name_are_refused(ending, tmp_path):
-    basis, path = unit_basis("triangle P1", 4), tmp_path / f"net.{ending}"
+    basis, path = unit_basis("tri P1", 4), tmp_path / f"net.{ending}"
     file_mesh(basis, {"parameter": np.ones(basis.N)}, {"parameter": np.ones(basis.mesh.nelements)}).write(path)
     assert fc.Candidate.from_file(full_problem(basis), path).parameter.size == basis.N
     tag = "DataArray" if ending == "vtu" else "Attribute"
@@ -533,7 +533,7 @@ def test_a_compressed_vtu_file(layout, compression, tmp_path):
 
 def test_reading_a_file_leaves_meshio_as_it_is(tmp_path):
     """Other threads read files at the same time: nothing of meshio is replaced, not even for a moment."""
-    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    basis, path = unit_basis("tri P1", 4), tmp_path / "net.vtu"
     file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
     before, seen = dict(vars(meshio.vtu._vtu)), []
 
@@ -551,7 +551,7 @@ def test_reading_a_file_leaves_meshio_as_it_is(tmp_path):
 
 @pytest.mark.parametrize("raised", [MemoryError, partial(MemoryError, "Unable to allocate 9 GiB")])
 def test_too_little_memory_is_said_in_a_line(raised, tmp_path, monkeypatch):
-    basis, path = unit_basis("triangle P1", 4), tmp_path / "net.vtu"
+    basis, path = unit_basis("tri P1", 4), tmp_path / "net.vtu"
     file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
 
     def full(*_):
@@ -562,7 +562,7 @@ def test_too_little_memory_is_said_in_a_line(raised, tmp_path, monkeypatch):
 
 
 def test_a_candidate_is_saved_to_a_new_directory(tmp_path):
-    problem, path = full_problem(unit_basis("triangle P1", 4)), tmp_path / "a" / "new" / "answer.npz"
+    problem, path = full_problem(unit_basis("tri P1", 4)), tmp_path / "a" / "new" / "answer.npz"
     ones = np.ones(problem.basis.N)
     fc.Candidate(problem.solve(ones), ones).save(path)
     assert np.array_equal(fc.Candidate.from_file(problem, path).parameter, ones)

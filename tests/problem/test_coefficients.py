@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import unit_basis, unit_mesh
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
+from zoo import unit_basis, unit_mesh
 
 from femcert.errors import InputError
 from femcert.problem.coefficients import at_points, at_quadrature, check_sign
 
 
 def halves(n=4):
-    mesh = unit_mesh("triangle", n).with_subdomains(
+    mesh = unit_mesh("tri", n).with_subdomains(
         {"west": lambda x: x[0] < 0.5, "east": lambda x: x[0] > 0.5, "all": lambda x: x[0] > -1.0}
     )
     return Basis(mesh, ElementTriP1())
@@ -84,7 +84,7 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
 
 
 def test_function_sees_quadrature_points():
-    basis = unit_basis("distorted quad Q2", 3)
+    basis = unit_basis("bent quad Q2", 3)
     x = np.asarray(basis.global_coordinates())
     assert np.array_equal(at_quadrature(lambda x: x[0] * x[1], basis, "a"), x[0] * x[1])
     # Integrals of the coefficient over the mesh: x y over the unit square.

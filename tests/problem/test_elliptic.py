@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from problem_helpers import ELEMENTS, errors, fitted_order, inside_points, jittered, taylor_order, unit_basis, unit_mesh
+from orders import errors, fitted_order, taylor_order
 from skfem import (
     Basis,
     ElementLineP1,
@@ -19,11 +19,12 @@ from skfem import (
     MeshTri,
     MeshTri2,
 )
+from zoo import ELEMENTS, inside_points, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.linalg import factorization_count
 
-CELLS = {"line": (8, 16, 32, 64), "triangle": (6, 12, 24), "quad": (6, 12, 24), "distorted quad": (8, 16, 32)}
+CELLS = {"line": (8, 16, 32, 64), "tri": (6, 12, 24), "quad": (6, 12, 24), "bent quad": (8, 16, 32)}
 
 
 def source_problem(basis, **options):
@@ -108,8 +109,8 @@ def test_orders_of_convergence(name, condition):
 def test_jumping_conductivity(name):
     """With w = sin(2 pi x) ..., zero at the jump, u = w / a has a continuous flux: -div(a grad u) = -div grad w."""
     kind, _, p = ELEMENTS[name]
-    if kind == "distorted quad":
-        kind, name = "quad", name.removeprefix("distorted ")
+    if kind == "bent quad":
+        kind, name = "quad", name.removeprefix("bent ")
 
     def w(x):
         return np.sin(2 * np.pi * x[0]) * (np.sin(np.pi * x[1]) if len(x) > 1 else 1.0)
@@ -142,7 +143,7 @@ def test_jumping_conductivity(name):
 
 
 @pytest.mark.parametrize("condition", ["dirichlet", "mixed"])
-@pytest.mark.parametrize("name", [name for name in ELEMENTS if not name.startswith("distorted")])
+@pytest.mark.parametrize("name", [name for name in ELEMENTS if not name.startswith("bent")])
 def test_patch(name, condition):
     """Polynomials of the element's degree are reproduced on irregular meshes, whatever the boundary condition."""
     kind, element, p = ELEMENTS[name]
@@ -186,7 +187,7 @@ def test_lumped_is_finite_differences():
     assert np.abs(consistent[order] - problem.solve(q)[order]).max() > 1e-4
 
 
-@pytest.mark.parametrize("name", ["line P1", "line P2", "triangle P1", "quad Q1", "quad Q2"])
+@pytest.mark.parametrize("name", ["line P1", "line P2", "tri P1", "quad Q1", "quad Q2"])
 def test_lumped_converges(name):
     kind, _, p = ELEMENTS[name]
     found = []
@@ -205,13 +206,13 @@ def test_lumped_converges(name):
 
 @pytest.mark.parametrize("space", [fc.FullSpace, lambda basis: fc.RegionSpace(basis, [np.arange(4)])])
 def test_lumped_quadratic_triangles_are_refused(space):
-    basis = unit_basis("triangle P2", 3)
+    basis = unit_basis("tri P2", 3)
     with pytest.raises(fc.InputError, match=r"ElementTriP2.*not positive.*'consistent'"):
         source_problem(basis, parameters=space(basis), mass="lumped")
 
 
 def test_pure_neumann_is_singular():
-    for name in ("line P1", "triangle P1", "triangle P2", "quad Q2"):
+    for name in ("line P1", "tri P1", "tri P2", "quad Q2"):
         basis = unit_basis(name, 12)
         problem = source_problem(basis, dirichlet={})
         with pytest.raises(fc.SolveError, match=r"operator of the state equation.*singular"):
@@ -235,7 +236,7 @@ def test_region_source():
 
 
 def test_residual_and_boundary_defect():
-    basis = unit_basis("triangle P2", 6)
+    basis = unit_basis("tri P2", 6)
     problem = source_problem(basis, dirichlet=exact, robin={"top": (1.0, 2.0)}, reaction=1.0)
     rng = np.random.default_rng(3)
     q, e = rng.standard_normal((2, basis.N))
@@ -272,7 +273,7 @@ def test_residual_and_boundary_defect():
     ],
 )
 def test_bad_input(options, message):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     with pytest.raises(fc.InputError, match=message):
         source_problem(basis, **options)
 
@@ -281,8 +282,8 @@ def test_bad_meshes_and_bases():
     coarse = Basis(MeshTri(), ElementTriP1())
     with pytest.raises(fc.InputError, match=r"\(2 elements\) has no interior dofs"):
         source_problem(coarse)
-    basis = unit_basis("triangle P1", 4)
-    other = unit_basis("triangle P1", 5)
+    basis = unit_basis("tri P1", 4)
+    other = unit_basis("tri P1", 5)
     with pytest.raises(fc.InputError, match="parameters live on another mesh"):
         source_problem(basis, parameters=fc.FullSpace(other))
     with pytest.raises(fc.InputError, match="sensors were made for another mesh"):
@@ -321,10 +322,10 @@ def coefficient_problem(name, n, *, transform="exp", regions=False, sensors=5, *
 COEFFICIENT_CASES = [
     ("line P1", "exp", False, {}),
     ("line P2", "identity", True, {"dirichlet": {"left": 0.5}, "robin": {"right": (2.0, 1.0)}}),
-    ("triangle P1", "exp", False, {"dirichlet": {"left": lambda x: x[1]}, "robin": {"right": (2.0, 1.0)}}),
-    ("triangle P2", "exp", True, {"dirichlet": lambda x: x[0]}),
+    ("tri P1", "exp", False, {"dirichlet": {"left": lambda x: x[1]}, "robin": {"right": (2.0, 1.0)}}),
+    ("tri P2", "exp", True, {"dirichlet": lambda x: x[0]}),
     ("quad Q1", "identity", False, {"robin": {"left": (1.0, 0.0)}, "neumann": {"top": 0.3}}),
-    ("distorted quad Q2", "exp", True, {}),
+    ("bent quad Q2", "exp", True, {}),
 ]
 
 
@@ -365,7 +366,7 @@ def test_jacobian_by_columns_and_by_rows(name, transform, regions, options):
 
 @pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
 def test_misfit_gradient(covariance):
-    problem = coefficient_problem("triangle P1", 5, robin={"top": (1.0, 0.5)})
+    problem = coefficient_problem("tri P1", 5, robin={"top": (1.0, 0.5)})
     c = start_of(problem)
     m = problem.observation_count
     rng = np.random.default_rng(4)
@@ -387,7 +388,7 @@ def test_misfit_gradient(covariance):
 
 
 def test_one_factorization_serves_state_jacobian_and_gradient():
-    problem = coefficient_problem("triangle P1", 5)
+    problem = coefficient_problem("tri P1", 5)
     q = problem.parameters.field(start_of(problem))
     before = factorization_count()
     data = fc.Data(problem.observe(problem.solve(q)), 0.0)
@@ -461,7 +462,7 @@ def test_unsupported_elements():
     part = Basis(mesh, ElementQuad1(), elements=np.arange(4))
     with pytest.raises(fc.InputError, match="basis covers 4 of 9 elements"):
         source_problem(part, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.5, 0.5]]))
-    tri = unit_basis("triangle P1", 3)
+    tri = unit_basis("tri P1", 3)
     for mesh, element, message in bad_bases():
         basis = Basis(mesh, element)
         with pytest.raises(fc.InputError, match=message):
@@ -469,7 +470,7 @@ def test_unsupported_elements():
 
 
 def bad_bases():
-    mesh = unit_mesh("triangle", 3)
+    mesh = unit_mesh("tri", 3)
     yield mesh, ElementTriP3(), "ElementTriP3 on MeshTri1 is not supported; expected P1 or P2"
     yield mesh, ElementTriCR(), "ElementTriCR on MeshTri1 is not supported"
     yield mesh, ElementTriP0(), "ElementTriP0 is discontinuous; a state needs degree 1 or 2"
@@ -481,7 +482,7 @@ def bad_bases():
 @pytest.mark.parametrize("q", [-800.0, -745.0, -720.0, -700.0, -340.0, 700.0, 710.0, 800.0])
 def test_conductivities_at_the_end_of_the_floats(q, source):
     """exp(q) from 0 to infinity: a state, or an error that says why not; never a warning."""
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem = fc.EllipticCoefficient(
         basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, inside_points(basis)), source=source
     )

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from problem_helpers import ELEMENTS, errors, fitted_order, inside_points, unit_basis, unit_mesh
+from orders import errors, fitted_order
 from skfem import Basis, ElementLineP1, MeshLine
+from zoo import ELEMENTS, inside_points, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -23,7 +24,7 @@ def heat(basis, **options):
 @pytest.mark.parametrize("mass", ["consistent", "lumped"])
 def test_order_in_time(scheme, order, mass):
     """Against the exact exponential of the same semi-discrete problem, at several times."""
-    basis = unit_basis("triangle P1", 8)
+    basis = unit_basis("tri P1", 8)
     q = np.prod(np.sin(np.pi * basis.doflocs), axis=0) * (1.0 + basis.doflocs[0])
     times = [0.05, 0.1, 0.2]
     exact = heat(basis, times=times, scheme="exact", mass=mass).solve(q)
@@ -94,7 +95,7 @@ def test_robin_and_insulated_sides():
         found.append(np.abs(problem.solve(mode) - np.exp(-kappa * mu**2 * time) * mode).max())
     assert fitted_order(1.0 / sizes, found) == pytest.approx(2.0, abs=0.15)
     # Insulated all around: the mean is conserved.
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     q = np.exp(basis.doflocs[0])
     problem = heat(basis, dirichlet={}, times=[0.1, 5.0])
     means = np.ones(basis.N) @ problem.mass @ np.column_stack([q, problem.solve(q)])
@@ -103,7 +104,7 @@ def test_robin_and_insulated_sides():
 
 @pytest.mark.parametrize("scheme", ["backward-euler", "crank-nicolson"])
 def test_trajectory(scheme):
-    basis = unit_basis("triangle P2", 4)
+    basis = unit_basis("tri P2", 4)
     problem = heat(basis, times=[0.02, 0.05, 0.1], steps=10, scheme=scheme)
     q = np.random.default_rng(0).standard_normal(basis.N)
     whole = problem.trajectory(q)
@@ -138,7 +139,7 @@ def test_residuals(scheme):
 
 @pytest.mark.parametrize(("scheme", "theta"), [("backward-euler", 1.0), ("crank-nicolson", 0.5)])
 def test_residual_of_a_trajectory(scheme, theta):
-    basis = unit_basis("triangle P1", 5)
+    basis = unit_basis("tri P1", 5)
     problem = heat(basis, times=[0.05, 0.1], steps=8, scheme=scheme)
     q = np.prod(np.sin(np.pi * basis.doflocs), axis=0)
     whole = problem.trajectory(q)
@@ -160,7 +161,7 @@ def test_residual_of_a_trajectory(scheme, theta):
 
 
 def test_boundary_defect_of_one_time():
-    basis = unit_basis("triangle P1", 5)
+    basis = unit_basis("tri P1", 5)
     problem = heat(basis, dirichlet={"left": 0.0})
     u = problem.solve(np.ones(basis.N))
     assert problem.boundary_defect(u, np.ones(basis.N)) < 1e-15
@@ -169,7 +170,7 @@ def test_boundary_defect_of_one_time():
 
 
 def test_one_factorization_for_all_steps_and_columns():
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     problem = heat(basis, times=[0.05, 0.1], steps=20)
     before = factorization_count()
     problem.forward_matrix()
@@ -268,7 +269,7 @@ def test_bad_states():
     with pytest.raises(fc.InputError, match="for at most 1500 free dofs, this mesh has 1599"):
         heat(unit_basis("line P1", 1600), scheme="exact")
     with pytest.raises(fc.InputError, match="ElementTriP2 mass matrix are not positive"):
-        heat(unit_basis("triangle P2", 3), mass="lumped")
+        heat(unit_basis("tri P2", 3), mass="lumped")
 
 
 @pytest.mark.parametrize("mass", ["consistent", "lumped"])

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
-from problem_helpers import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 from skfem import Basis, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
+from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 
-KINDS = [name for name in ELEMENTS if not name.startswith("distorted")]
+KINDS = [name for name in ELEMENTS if not name.startswith("bent")]
 
 
 def test_function_space():
-    basis = unit_basis("triangle P2", 3)
+    basis = unit_basis("tri P2", 3)
     x = basis.doflocs
     space = fc.FunctionSpace(basis, [lambda x: x[0] * x[1], lambda x: 1.0, lambda x: x[0] ** 2])
     assert np.allclose(space.matrix, np.column_stack([x[0] * x[1], np.ones(basis.N), x[0] ** 2]))
@@ -54,7 +54,7 @@ def test_region_coordinates_are_values(name):
 
 
 def test_regions_by_element():
-    basis = unit_basis("triangle P1", 3)
+    basis = unit_basis("tri P1", 3)
     space = fc.RegionSpace(basis, [np.array([4, 2]), [7]])
     assert np.flatnonzero(space.field([1.0, 0.0])).tolist() == [2, 4]
     assert np.flatnonzero(space.field([0.0, 1.0])).tolist() == [7]
@@ -98,16 +98,16 @@ def test_coarse_functions_are_exact_on_a_refined_mesh(name):
 
 
 def _linear(kind):
-    return ELEMENTS[{"line": "line P1", "triangle": "triangle P1"}.get(kind, "quad Q1")][1]
+    return ELEMENTS[{"line": "line P1", "tri": "tri P1"}.get(kind, "quad Q1")][1]
 
 
 def test_nested_flag():
-    fine = unit_mesh("triangle", 6)
+    fine = unit_mesh("tri", 6)
     for element in (ElementTriP1(), ElementTriP2()):
         basis = Basis(fine, element)
-        assert fc.CoarseSpace(basis, unit_mesh("triangle", 3)).nested
-        assert not fc.CoarseSpace(basis, unit_mesh("triangle", 4)).nested
-        assert not fc.CoarseSpace(basis, jittered(unit_mesh("triangle", 3), 0.05)).nested
+        assert fc.CoarseSpace(basis, unit_mesh("tri", 3)).nested
+        assert not fc.CoarseSpace(basis, unit_mesh("tri", 4)).nested
+        assert not fc.CoarseSpace(basis, jittered(unit_mesh("tri", 3), 0.05)).nested
         # Two triangles make a square, but P1 on them not its bilinear functions; its constants are exact.
         assert fc.CoarseSpace(basis, unit_mesh("quad", 3)).nested == isinstance(element, ElementTriP2)
         assert fc.CoarseSpace(basis, unit_mesh("quad", 3), degree=0).nested
@@ -124,13 +124,13 @@ def test_nested_flag():
 
 
 def test_bad_coarse_meshes():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     nodes = np.linspace(0.0, 0.6, 3)
     for mesh, message in (
         (None, "coarse_mesh is a NoneType; expected a first-order mesh of dimension 2"),
         (unit_mesh("line", 2), "coarse_mesh is a MeshLine1; expected a first-order mesh of dimension 2"),
         (MeshTri.init_tensor(nodes, nodes), "element centres lie outside coarse_mesh; expected the same domain"),
-        (unit_mesh("triangle", 5), "a space of dimension 36 on 25 dofs"),
+        (unit_mesh("tri", 5), "a space of dimension 36 on 25 dofs"),
     ):
         with pytest.raises(fc.InputError, match=message):
             fc.CoarseSpace(basis, mesh)
@@ -138,12 +138,12 @@ def test_bad_coarse_meshes():
     with pytest.raises(fc.InputError, match="16 dofs lie outside coarse_mesh; expected the same domain"):
         fc.CoarseSpace(basis, inscribed)
     with pytest.raises(fc.InputError, match="degree is 2; expected 0 or 1"):
-        fc.CoarseSpace(basis, unit_mesh("triangle", 2), degree=2)
+        fc.CoarseSpace(basis, unit_mesh("tri", 2), degree=2)
     with pytest.raises(fc.InputError, match="basis is a MeshTri1"):
-        fc.CoarseSpace(basis.mesh, unit_mesh("triangle", 2))
+        fc.CoarseSpace(basis.mesh, unit_mesh("tri", 2))
     # Cells of the "coarse" mesh between the centres of the fine cells are not seen at all.
     with pytest.raises(fc.InputError, match="linearly dependent"):
-        fc.CoarseSpace(basis, unit_mesh("triangle", 3), degree=0).project(np.ones(32))
+        fc.CoarseSpace(basis, unit_mesh("tri", 3), degree=0).project(np.ones(32))
 
 
 @pytest.mark.parametrize("name", ["disc", "fault", "interval", "l_shape", "l_shape_quads", "plate_with_holes"])
@@ -152,7 +152,7 @@ def test_all_regions_of_a_mesh_that_scikit_fem_read(name):
     own = fc.load_mesh(MESHES / f"{name}.msh")
     mesh = type(own).load(MESHES / f"{name}.msh")
     assert any(key.startswith("gmsh:") for key in mesh.subdomains)
-    kind = {1: "line P1", 2: "triangle P1"}[mesh.dim()] if len(mesh.t) < 4 else "quad Q1"
+    kind = {1: "line P1", 2: "tri P1"}[mesh.dim()] if len(mesh.t) < 4 else "quad Q1"
     spaces = [fc.RegionSpace(Basis(one, ELEMENTS[kind][1]())) for one in (mesh, own)]
     assert spaces[0].regions == spaces[1].regions == sorted(own.subdomains)
     assert np.array_equal(spaces[0].field(np.ones(spaces[0].dimension)), np.ones(mesh.nelements))

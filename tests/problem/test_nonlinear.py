@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from problem_helpers import errors, fitted_order, inside_points, taylor_order, unit_basis
+from orders import errors, fitted_order, taylor_order
 from skfem import BilinearForm, LinearForm
 from skfem.helpers import dot, grad
+from zoo import inside_points, unit_basis
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -97,7 +98,7 @@ def test_quasilinear_converges_in_the_plane():
 
     sizes, found = np.array([6, 12, 24]), []
     for n in sizes:
-        basis = unit_basis("triangle P1", n)
+        basis = unit_basis("tri P1", n)
         x = basis.doflocs
         u, g = exact(x), np.array(gradient(x))
         q = (1.0 + u**2) * 2 * np.pi**2 * u - 2.0 * u * np.sum(g**2, axis=0)
@@ -109,10 +110,10 @@ def test_quasilinear_converges_in_the_plane():
 
 CASES = [
     ("quasilinear", "line P2", {"dirichlet": {"left": 1.0}, "robin": {"right": (2.0, 1.0)}}),
-    ("quasilinear", "triangle P1", {"dirichlet": lambda x: x[0]}),
+    ("quasilinear", "tri P1", {"dirichlet": lambda x: x[0]}),
     ("cubic", "line P1", {}),
-    ("cubic", "distorted quad Q1", {"neumann": {"top": 1.0}}),
-    ("cubic", "triangle P2", {"robin": {"left": (0.5, lambda x: x[1])}}),
+    ("cubic", "bent quad Q1", {"neumann": {"top": 1.0}}),
+    ("cubic", "tri P2", {"robin": {"left": (0.5, lambda x: x[1])}}),
 ]
 
 
@@ -150,7 +151,7 @@ def test_jacobian_by_columns_and_by_rows(forms, name, options):
 
 
 def test_batches_of_right_hand_sides():
-    basis = unit_basis("triangle P1", 7)
+    basis = unit_basis("tri P1", 7)
     q = 1.0 + basis.doflocs[0]
     by_columns = nonlinear("cubic", basis, fc.CosineSpace(basis, 20), sensors=37).jacobian(q)
     by_rows = nonlinear("cubic", basis, fc.FullSpace(basis), sensors=37).jacobian(q)
@@ -159,7 +160,7 @@ def test_batches_of_right_hand_sides():
 
 
 def test_region_parameter():
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     half = basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5
     space = fc.RegionSpace(basis, [np.flatnonzero(half), np.flatnonzero(~half)])
     problem = nonlinear("cubic", basis, space)
@@ -170,7 +171,7 @@ def test_region_parameter():
 
 
 def test_residual_is_that_of_the_equation():
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     problem = nonlinear("quasilinear", basis, fc.FullSpace(basis), dirichlet=lambda x: x[1])
     rng = np.random.default_rng(2)
     q = rng.standard_normal(basis.N)
@@ -255,7 +256,7 @@ def test_bad_forms(position):
 
 
 def test_a_false_claim_of_linearity_is_noticed():
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     problem = nonlinear("quasilinear", basis, fc.FullSpace(basis), linear_in_state=True)
     with pytest.raises(fc.SolveError, match="not linear in the state"):
         problem.solve(np.full(basis.N, 8.0))
@@ -291,7 +292,7 @@ def test_tiny_states_are_solved_as_well_as_large_ones():
 @pytest.mark.parametrize("linear_in_state", [False, True])
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_complex_forms_are_refused(position, linear_in_state):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     forms = [
         LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - w["q"] * v),
         BilinearForm(lambda u, v, w: dot(grad(u), grad(v))),
@@ -318,7 +319,7 @@ def test_complex_forms_are_refused(position, linear_in_state):
 
 
 def test_a_derivative_that_is_not_finite():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem = fc.NonlinearProblem(
         basis,
         equation=LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - w["q"] * v),

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 from scipy.sparse import csr_matrix
 from skfem import (
     Basis,
@@ -16,6 +15,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -70,7 +70,7 @@ def test_averages_do_not_depend_on_the_mesh():
     points = [[0.02, 0.03], [0.5, 0.5], [0.97, 0.4]]
     u = polynomial(2)
     values = []
-    for mesh in (unit_mesh("triangle", 3), jittered(unit_mesh("triangle", 7), 0.03), unit_mesh("triangle", 11)):
+    for mesh in (unit_mesh("tri", 3), jittered(unit_mesh("tri", 7), 0.03), unit_mesh("tri", 11)):
         basis = Basis(mesh, ElementTriP2())
         values.append(fc.AverageSensors(basis, points, radius=0.09)(u(basis.doflocs)))
     assert np.allclose(values[0], values[1], atol=1e-11)
@@ -82,7 +82,7 @@ def test_averages_do_not_depend_on_the_mesh():
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_region_means(name):
     kind, element, p = ELEMENTS[name]
-    mesh = unit_mesh(kind.removeprefix("distorted "), 6).with_subdomains(
+    mesh = unit_mesh(kind.removeprefix("bent "), 6).with_subdomains(
         {"west": lambda x: x[0] < 0.5, "third": lambda x: x[0] > 2 / 3}
     )
     basis = Basis(mesh, element())
@@ -147,7 +147,7 @@ def test_bad_matrices(matrix, message):
 
 
 def test_shapes_of_points():
-    line, plane = unit_basis("line P1", 8), unit_basis("triangle P1", 4)
+    line, plane = unit_basis("line P1", 8), unit_basis("tri P1", 4)
     for points in ([0.2, 0.7], [[0.2], [0.7]]):
         assert fc.PointSensors(line, points).points.tolist() == [[0.2], [0.7]]
     rows = [[0.2, 0.7], [0.1, 0.5], [0.9, 0.6]]
@@ -174,7 +174,7 @@ def test_shapes_of_points():
 )
 def test_bad_points(make, points, message):
     with pytest.raises(fc.InputError, match=message):
-        make(unit_basis("triangle P1", 4), points)
+        make(unit_basis("tri P1", 4), points)
 
 
 def test_points_in_a_hole_are_outside():
@@ -187,7 +187,7 @@ def test_points_in_a_hole_are_outside():
 
 
 def test_bad_radius_state_and_basis():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     for radius in (0.0, -1.0):
         with pytest.raises(fc.InputError, match=r"radius is .*; expected more than 0"):
             fc.AverageSensors(basis, [[0.5, 0.5]], radius=radius)
@@ -236,7 +236,7 @@ def test_sensors_of_another_mesh_are_refused(case):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e-6])
-@pytest.mark.parametrize("name", ["line P1", "triangle P2", "quad Q1"])
+@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
 def test_radii_out_of_all_proportion(name, scale):
     unit = unit_basis(name, 6)
     basis = Basis(type(unit.mesh)(scale * unit.mesh.p, unit.mesh.t), unit.elem)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import unit_basis, unit_mesh
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+from zoo import unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.problem.space import ParameterSpace
@@ -16,15 +16,15 @@ from femcert.problem.space import ParameterSpace
 
 @cache
 def space_of(kind, inner):
-    basis = unit_basis("triangle P2", 4)
+    basis = unit_basis("tri P2", 4)
     line = unit_basis("line P1", 9)
     makers = {
         "sine": lambda: fc.SineSpace(basis, 5, inner=inner),
         "cosine": lambda: fc.CosineSpace(line, 4, inner=inner),
         "eigenmodes": lambda: fc.EigenmodeSpace(basis, 4, inner=inner),
         "regions": lambda: fc.RegionSpace(basis, [np.arange(5), np.arange(9, 20)], inner=inner),
-        "coarse": lambda: fc.CoarseSpace(basis, unit_mesh("triangle", 2), inner=inner),
-        "coarse constants": lambda: fc.CoarseSpace(basis, unit_mesh("triangle", 2), degree=0, inner=inner),
+        "coarse": lambda: fc.CoarseSpace(basis, unit_mesh("tri", 2), inner=inner),
+        "coarse constants": lambda: fc.CoarseSpace(basis, unit_mesh("tri", 2), degree=0, inner=inner),
         "functions": lambda: fc.FunctionSpace(basis, [lambda x: x[0], lambda x: np.exp(x[1])], inner=inner),
         "full": lambda: fc.FullSpace(basis, inner=inner),
     }
@@ -120,7 +120,7 @@ def test_forms_of_norms():
 
 
 def test_full_space():
-    basis = unit_basis("triangle P1", 3)
+    basis = unit_basis("tri P1", 3)
     space = fc.FullSpace(basis)
     q = np.arange(basis.N, dtype=float)
     assert space.dimension == basis.N
@@ -141,7 +141,7 @@ def test_matrices_are_read_only():
 
 
 def test_dependent_columns():
-    basis = unit_basis("triangle P1", 3)
+    basis = unit_basis("tri P1", 3)
     q = np.ones(basis.N)
     with pytest.raises(fc.InputError, match="columns of the parameter space are linearly dependent"):
         fc.FunctionSpace(basis, [lambda x: x[0], lambda x: 2 * x[0]]).project(q)
@@ -162,7 +162,7 @@ def test_dependent_columns():
 
 
 def test_bad_input():
-    basis = unit_basis("triangle P1", 3)
+    basis = unit_basis("tri P1", 3)
     space = fc.FullSpace(basis)
     with pytest.raises(fc.InputError, match="inner is 'h1'; expected one of l2, euclidean"):
         fc.FullSpace(basis, inner="h1")
@@ -201,7 +201,7 @@ def test_inner_products_are_read_only(kind, inner):
 
 def test_a_ball_in_the_norm_of_a_matrix():
     """The matrix of the norm of H1 gives the ball of H1, wherever a ball is used."""
-    basis = unit_basis("triangle P1", 6)
+    basis = unit_basis("tri P1", 6)
     full = fc.FullSpace(basis)
     for kind in (full, fc.CosineSpace(basis, 6), fc.RegionSpace(basis, [np.arange(20), np.arange(20, 40)])):
         named = kind.within_ball(0.7, norm="l2" if isinstance(kind, fc.RegionSpace) else "h1")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problem_helpers import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 from skfem import Basis, ElementTriP1, ElementTriP2
+from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -84,7 +84,7 @@ def test_disc():
     assert np.allclose(square, chord * offsets**2 + (chord / 2) ** 3 * 2 / 3, atol=2e-3)
 
 
-@pytest.mark.parametrize(("name", "element"), [("l_shape", "triangle P1"), ("l_shape", "triangle P2"),
+@pytest.mark.parametrize(("name", "element"), [("l_shape", "tri P1"), ("l_shape", "tri P2"),
                                                ("l_shape_quads", "quad Q1"), ("l_shape_quads", "quad Q2")])  # fmt: skip
 def test_l_shape_is_a_square_without_a_quarter(name, element):
     mesh = fc.load_mesh(MESHES / f"{name}.msh")
@@ -104,7 +104,7 @@ def test_l_shape_is_a_square_without_a_quarter(name, element):
 
 def test_mass_of_the_projections():
     """Summed over the detector, times the spacing, every angle sees the integral of the image."""
-    basis = unit_basis("triangle P1", 8)
+    basis = unit_basis("tri P1", 8)
     bump = np.exp(-40 * np.sum((basis.doflocs - 0.5) ** 2, axis=0))
     problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 20.0, 45.0, 100.0], bins=200)
     total = np.ones(basis.N) @ problem.operator @ bump
@@ -113,7 +113,7 @@ def test_mass_of_the_projections():
 
 
 def test_detector_covers_the_mesh():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     assert fc.RaySensors(basis, angles=[0.0], bins=4).spacing == pytest.approx(0.25)
     # Across the diagonal the square is sqrt(2) wide.
     assert fc.RaySensors(basis, angles=[0.0, 45.0], bins=4).spacing == pytest.approx(np.sqrt(2.0) / 4)
@@ -139,7 +139,7 @@ def test_sampled_rule():
 
 
 def test_there_is_no_state_but_the_image():
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     problem = fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[10.0, 80.0], bins=4)
     assert not problem.states
     q = np.random.default_rng(0).standard_normal(basis.N)
@@ -174,19 +174,19 @@ def test_there_is_no_state_but_the_image():
     ],
 )
 def test_bad_input(options, message):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     defaults = {"parameters": fc.FullSpace(basis), "angles": [0.0, 60.0], "bins": 3}
     with pytest.raises(fc.InputError, match=message):
         fc.Tomography(basis, **{**defaults, **options})
 
 
 def test_bad_bases():
-    plane, line = unit_basis("triangle P1", 4), unit_basis("line P1", 4)
+    plane, line = unit_basis("tri P1", 4), unit_basis("line P1", 4)
     with pytest.raises(fc.InputError, match="rays need a 2D mesh; this one has dimension 1"):
         fc.Tomography(line, parameters=fc.FullSpace(line), angles=[0.0], bins=3)
     with pytest.raises(fc.InputError, match="parameters live on ElementTriP0, the image on ElementTriP1"):
         fc.Tomography(plane, parameters=fc.RegionSpace(plane, [np.arange(3)]), angles=[0.0], bins=3)
-    other = Basis(unit_mesh("triangle", 5), ElementTriP1())
+    other = Basis(unit_mesh("tri", 5), ElementTriP1())
     with pytest.raises(fc.InputError, match="parameters live on another mesh"):
         fc.Tomography(plane, parameters=fc.FullSpace(other), angles=[0.0], bins=3)
 
@@ -195,7 +195,7 @@ def test_bad_bases():
     "angles", [[0.0, 180.0 - 1e-11], [180.0 - 1e-11, 0.0], [0.0, -1e-11], [1e-11, 180.0], [30.0, 210.0 + 1e-10]]
 )
 def test_angles_that_are_equal_to_rounding(angles):
-    basis = unit_basis("triangle P1", 4)
+    basis = unit_basis("tri P1", 4)
     with pytest.raises(fc.InputError, match="two angles see the same rays"):
         fc.RaySensors(basis, angles=angles, bins=3)
     assert fc.RaySensors(basis, angles=[0.0, 180.0 - 1e-3], bins=3).count == 6

@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property_problems import (
-    PLANE,
-    POINTS,
-    STILL,
-    Motion,
-    coefficient,
-    coefficients,
-    heat,
-    regions,
-    source,
-    tomography,
-)
+from posed import POINTS, STILL, Motion, coefficient, heat, regions, source, tomography
+from zoo import PLANE, coefficients
 
 import femcert as fc
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from property_problems import coefficient, coefficients, heat, regions, source, tomography
+from posed import coefficient, heat, regions, source, tomography
+from zoo import coefficients
 
 import femcert as fc
 from femcert.certificate import Certificate
-from femcert.paper.sweep import Sweep
+from femcert.paper import Sweep
 
 RULES = [
     fc.ResidualRadius(),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property_problems import coefficients, heat, regions, source, tomography
+from posed import heat, regions, source, tomography
+from zoo import coefficients
 
 import femcert as fc
 

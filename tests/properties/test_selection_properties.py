@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from property_problems import coefficient, coefficients, heat, regions, source, tomography
+from posed import coefficient, heat, regions, source, tomography
+from zoo import coefficients
 
 import femcert as fc
 

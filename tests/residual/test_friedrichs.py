@@ -12,7 +12,7 @@ from skfem.helpers import dot, grad
 
 from femcert.errors import SolveError, UncertifiedError
 from femcert.linalg import inertia
-from femcert.mesh.read import diameters
+from femcert.mesh.geometry import diameters
 from femcert.residual.crouzeix_raviart import TRIANGLE_CONSTANT, facet_pencil
 from femcert.residual.friedrichs import box_friedrichs_constant, friedrichs_constant, poincare_constant
 

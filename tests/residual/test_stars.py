@@ -7,7 +7,8 @@ import pytest
 from skfem import MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.residual.stars import LOCAL_FACETS, Stars, cross, facet_parameter
+from femcert.mesh.geometry import cross
+from femcert.residual.stars import LOCAL_FACETS, Stars, facet_parameter
 
 
 def shuffled(mesh, seed=1):

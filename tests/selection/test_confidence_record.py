@@ -94,7 +94,8 @@ def test_both_hold_as_often_as_promised():
         u[problem.free] += 0.01 * rng.standard_normal(len(problem.free))
         pair = [fc.Candidate(u, q), fc.Candidate(u + 0.1 * problem.solve(q), q)]
         rule = fc.StochasticRadius(points=30, zeta=0.1, seed=seed, bound="betting")
-        held.append(all(rule.physics(problem, c, None).value >= population(problem, c) for c in pair))
+        judge = rule.judge(problem, fc.Data(problem.observe(u), 0.1))
+        held.append(all(judge.physics(c, None).value >= population(problem, c) for c in pair))
     assert np.mean(held) >= 0.8
 
 

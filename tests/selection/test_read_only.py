@@ -5,7 +5,7 @@ import pytest
 from selector_helpers import BASELINE, RULE, good, line, select
 
 import femcert as fc
-from femcert.certificate.weighted import OperationalRadius
+from femcert.certificate.weighted import WeightedJudge
 
 ARRAYS = {
     "residual mass": lambda p: p.residual_mass.data,
@@ -62,12 +62,12 @@ def test_a_baseline_is_what_it_was_when_it_was_certified(problem, data, truth):
 
 
 def test_two_certificates_for_two_candidates(problem, data, truth, monkeypatch):
-    made, certify = [], OperationalRadius.certify
+    made, certify = [], WeightedJudge.certify
 
-    def counted(self, problem, data, candidate):
+    def counted(self, candidate):
         made.append(candidate.name)
-        return certify(self, problem, data, candidate)
+        return certify(self, candidate)
 
-    monkeypatch.setattr(OperationalRadius, "certify", counted)
+    monkeypatch.setattr(WeightedJudge, "certify", counted)
     assert select(problem, data, lambda p, d: good(p, truth)).accepted
     assert made == ["baseline", "learned"]
