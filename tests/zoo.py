@@ -7,7 +7,7 @@ other arguments a sensible default::
     problem = source("line P2", cells=40, parameters=fc.FullSpace, sensors=9, reaction=2.0)
     problem = heat(l_shape(), parameters=(fc.EigenmodeSpace, 4), sensors=averages)
 
-``parameters`` is a space, a number of modes, a class of modes and their number, or a function of the basis such as
+``parameters`` is a space, a number of modes, a class and its argument, or a function of the basis such as
 `fc.FullSpace`; ``sensors`` are sensors, a number of points, their positions, or a function of the basis. All else goes
 to the class of femcert. Meshes and bases never change, so there is one of each; a problem keeps what it has computed,
 so that each call makes a new one.
@@ -142,9 +142,25 @@ def averages(basis: Any, count: int = 6, radius: float = 0.08) -> fc.AverageSens
     return fc.AverageSensors(basis, spread(basis, count), radius=radius)
 
 
+def discs(points: Any, radius: float = 0.08) -> Any:
+    """Averages around points, as a function of the basis."""
+    return lambda basis: fc.AverageSensors(basis, points, radius=radius)
+
+
 def one_dof(basis: Any) -> fc.MatrixSensors:
     """The first dof as the only observation, for tests in which the data do not matter."""
     return fc.MatrixSensors(np.eye(1, basis.N))
+
+
+def bump(*centre: float) -> Any:
+    """A source of radius 0.14 around a point of the plane: one there, falling to zero."""
+    return lambda x: np.maximum(0.0, 1.0 - sum((a - b) ** 2 for a, b in zip(x, centre, strict=True)) / 0.02)
+
+
+def thirds(basis: Any) -> fc.RegionSpace:
+    """Constants on three parts, from left to right."""
+    part = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
+    return fc.RegionSpace(basis, [np.flatnonzero(part == i) for i in range(3)])
 
 
 def blind(basis: Any) -> fc.MatrixSensors:
@@ -167,10 +183,10 @@ def _space(parameters: Any, modes: Any, basis: Any) -> Any:
 
 
 def _sensors(sensors: Any, basis: Any) -> Any:
-    if callable(sensors):
-        return sensors(basis)
     if isinstance(sensors, int):
         sensors = spread(basis, sensors)
+    elif callable(sensors) and not hasattr(sensors, "matrix"):
+        sensors = sensors(basis)
     return fc.PointSensors(basis, sensors) if isinstance(sensors, list | tuple | np.ndarray) else sensors
 
 
@@ -310,7 +326,8 @@ def data(problem: Any, c: Any = None, *, noise: float = 0.02, seed: int = 1, **o
 def solved(problem: Any, parameter: Any = None, optimality: float | None = 0.0, **options) -> fc.Candidate:
     """A parameter (the truth) and its state: without noise nothing is wrong with it."""
     parameter = truth(problem) if parameter is None else parameter
-    return fc.Candidate(problem.solve(parameter), parameter, optimality, **options)
+    state = problem.solve(parameter) if problem.states else None
+    return fc.Candidate(state, parameter, optimality, **options)
 
 
 def misfitting(problem: Any, size: float = 0.5, **options) -> fc.Candidate:

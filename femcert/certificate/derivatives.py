@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import Array
 from ..errors import CandidateError
+from ..mesh.sample import Points, uniform_points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from ..problem.candidate_functions import Functions, callable_of
-from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from .pointwise import REPEATED, pointwise_residual, values_at
-from .sampling import uniform_points
+from ..problem.candidate_functions import REPEATED, Functions
+from ..problem.strong import StrongForm
+from .pointwise import pointwise_residual
 
 # Points that centres are chosen from, how many are, and the radii relative to the distance from the boundary.
 DRAWN, CENTRES, RADII = 64, 4, (0.9, 0.25, 0.06)
@@ -45,112 +45,83 @@ def check_derivatives(problem: Problem, candidate: Candidate, rng: np.random.Gen
     For psi that vanishes with its gradient outside of a ball, ``∫ psi laplacian(u) = ∫ u laplacian(psi)`` and
     ``∫ psi grad(u) = -∫ u grad(psi)``. So derivatives by the wrong variable or in scaled coordinates are noticed, and
     functions with kinks, whose Laplacian is zero almost everywhere. What is wrong by less than a hundredth, or between
-    the balls, is not. A given residual is not checked where conductivity or reaction are tables or lack a gradient.
+    the balls, is not. A given residual is not checked where the conductivity is a table or lacks a gradient.
 
     Raises
     ------
     CandidateError
         They do not.
     """
-    functions = candidate.functions
-    if functions is None or pointwise_residual(problem, candidate) is None:
+    exact, functions = pointwise_residual(problem, candidate), candidate.functions
+    if exact is None or functions is None or exact.equation.conductivity.gradient_at(exact.first) is None:
         return
-    centres, distances = inner_points(problem.basis.mesh, rng)
-    balls = [inner_balls(centres, distances, n) for n in RULES]
-    for name, sides in _identities(problem, functions, balls):
+    centres, distances = inner_points(exact.mesh, rng)
+    found: dict[str, list[Array]] = {}
+    for n in RULES:
+        balls = inner_balls(centres, distances, n)
+        points = Points(exact.mesh, balls.x)
+        for name, offered, values, weights in _identities(exact.equation, functions, points, balls):
+            found.setdefault(name, []).append(_sides(offered, values, weights, balls))
+    for name, sides in found.items():
         _check(f"the {name} of {candidate.name!r}", sides)
 
 
-class Sides(NamedTuple):
-    """Of an identity in each ball: the integral of what is offered, that of the values, its size, rounding, and jumps.
+def _identities(
+    equation: StrongForm, functions: Functions, points: Points, balls: Balls
+) -> Iterator[tuple[str, Array, Array, Array]]:
+    """Of ``∫ offered psi = ∫ values weights``: what is offered, by name, the values and the weights."""
+    state: Any = functions.state
+    u, a = values_at(state, points.x, "state"), equation.conductivity
+    if functions.residual is not None and equation.unknown == "source":
+        q, c = values_at(functions.parameter, points.x, "parameter"), equation.reaction.at_points(points)
+        divergence = values_at(functions.residual, points.x, "residual") - c * u + q
+        slope: Any = a.gradient_at(points)
+        yield "residual", divergence, u, -a.at_points(points) * balls.bend - (slope * balls.slope).sum(axis=0)
+        return
+    yield "laplacian of the state", values_at(state.laplacian, points.x, "state.laplacian"), u, balls.bend
+    if not a.varies:
+        return
+    gradients: list[Any] = [("state", u, values_at(state.gradient, points.x, "state.gradient", vector=True))]
+    if equation.unknown != "conductivity":
+        gradients.append(("conductivity", a.at_points(points), a.gradient_at(points)))
+    for name, values, offered in gradients:
+        for axis, part in enumerate(offered):
+            yield f"gradient of the {name} along axis {axis}", part, values, -balls.slope[axis]
+
+
+def _sides(offered: Array, values: Array, weights: Array, balls: Balls) -> Array:
+    """For each ball both sides of an identity, the size of the left one, rounding of the right one, and jumps.
 
     Jumps: what one jump of what is offered, between two points on a line, adds to the error of the rule at most.
     """
-
-    offered: Array
-    values: Array
-    size: Array
-    noise: Array
-    jump: Array
-
-
-def _check(what: str, sides: list[Sides]) -> None:
-    """The two sides are equal by the last quadrature rule, as far as the rules agree with each other."""
-    # Where they agree by chance, they still differ about the sizes of steep functions.
-    gaps, sizes = [side.offered - side.values for side in sides], [side.size for side in sides]
-    unsure = np.maximum(np.ptp(gaps, axis=0), np.ptp(sizes, axis=0))
-    last = sides[-1]
-    unsure = unsure + last.jump
-    wrong = ~(np.abs(gaps[-1]) <= TOLERANCE * last.size + SAFETY * unsure + last.noise)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        came = f"its mean in a ball is {last.offered[i]:.4g}, that of the values' {last.values[i]:.4g}"
-        raise CandidateError(f"{what} does not belong to its values: {came}")
-
-
-def _identities(problem: Problem, functions: Functions, balls: list[Balls]) -> list[tuple[str, list[Sides]]]:
-    u: Any = functions.state
-    a: Any = None
-    if isinstance(problem, EllipticSource):
-        a = problem._given[0].value
-    if isinstance(problem, EllipticSource) and functions.residual is not None:
-        c: Any = problem._given[1].value
-        tables = any(isinstance(part, Mapping) or np.ndim(part) > 0 for part in (a, c))
-        if tables or (callable(a) and not callable(getattr(a, "gradient", None))):
-            return []
-        return [("residual", [_residual(functions, a, c, ball) for ball in balls])]
-    found = [("laplacian of the state", [_laplacian(u, ball) for ball in balls])]
-    gradients = [("state", u)] if callable(a) or isinstance(problem, EllipticCoefficient) else []
-    gradients += [("conductivity", a)] if callable(a) else []
-    for name, function in gradients:
-        parts = [_gradient(function, ball) for ball in balls]
-        found += [(f"gradient of the {name}", list(same)) for same in zip(*parts, strict=True)]
-    return found
-
-
-def _laplacian(function: Any, ball: Balls) -> Sides:
-    values, bend = _value(function, ball), values_at(function.laplacian, ball.x, "state.laplacian")
-    return _sides(bend, values, ball.bend, ball)
-
-
-def _gradient(function: Any, ball: Balls) -> list[Sides]:
-    values, slopes = _value(function, ball), values_at(function.gradient, ball.x, "gradient", vector=True)
-    return [_sides(slope, values, -weight, ball) for slope, weight in zip(slopes, ball.slope, strict=True)]
-
-
-def _residual(functions: Functions, a: Any, c: Any, ball: Balls) -> Sides:
-    """``∫ r psi = ∫ u (-a laplacian(psi) - grad(a) . grad(psi) + c psi) - q psi``."""
-    weights = -values_at(a, ball.x, "conductivity") * ball.bend
-    if callable(a):
-        weights -= (values_at(a.gradient, ball.x, "conductivity.gradient", vector=True) * ball.slope).sum(axis=0)
-    u, q = _value(functions.state, ball), _value(functions.parameter, ball)
-    bent = values_at(functions.residual, ball.x, "residual") - values_at(c, ball.x, "reaction") * u + q
-    return _sides(bent, u, weights, ball)
-
-
-def _sides(offered: Array, values: Array, weights: Array, ball: Balls) -> Sides:
-    offered, values, weights, psi = (part.reshape(ball.number, -1) for part in (offered, values, weights, ball.psi))
+    parts = (offered, values, weights, balls.psi)
+    offered, values, weights, psi = (part.reshape(balls.number, -1) for part in parts)
     rounding = REPEATED if np.array_equal(values, values.astype(np.float32)) else DOUBLE
     noise = rounding * np.abs(values).max(axis=1) * np.abs(weights).sum(axis=1)
-    jump = np.zeros(ball.number)
-    if len(ball.x) == 1:
+    jump = np.zeros(balls.number)
+    if len(balls.x) == 1:
         jump = (np.abs(np.diff(offered, axis=1)) * np.maximum(psi[:, 1:], psi[:, :-1])).max(axis=1)
     # The weights have the mean zero, so that a constant says nothing.
-    values = values - values.mean(axis=1, keepdims=True)
-    return Sides(_sum(offered * psi), _sum(values * weights), _sum(np.abs(offered) * psi), noise, jump)
+    by_values = ((values - values.mean(axis=1, keepdims=True)) * weights).sum(axis=1)
+    return np.array([(offered * psi).sum(axis=1), by_values, (np.abs(offered) * psi).sum(axis=1), noise, jump])
 
 
-def _sum(parts: Array) -> Array:
-    return np.asarray(parts.sum(axis=1))
-
-
-def _value(function: Any, ball: Balls) -> Array:
-    return values_at(callable_of(function), ball.x, "function")
+def _check(what: str, sides: list[Array]) -> None:
+    """The two sides are equal by the last quadrature rule, as far as the rules agree with each other."""
+    offered, by_values, size, noise, jump = np.array(sides).transpose(1, 0, 2)
+    gap = offered - by_values
+    # Where the rules agree by chance, they still differ about the sizes of steep functions.
+    unsure = np.maximum(np.ptp(gap, axis=0), np.ptp(size, axis=0)) + jump[-1]
+    wrong = ~(np.abs(gap[-1]) <= TOLERANCE * size[-1] + SAFETY * unsure + noise[-1])
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        came = f"its mean in a ball is {offered[-1, i]:.4g}, that of the values' {by_values[-1, i]:.4g}"
+        raise CandidateError(f"{what} does not belong to its values: {came}")
 
 
 def inner_points(mesh: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     """Points inside, ``(dimension, points)``, and their distances from the boundary: the farthest, and some others."""
-    points, _ = uniform_points(mesh, DRAWN, rng)
+    points = uniform_points(mesh, DRAWN, rng).x
     distance = _distance(mesh, points)
     order = np.argsort(-distance)
     half = CENTRES // 2

@@ -25,9 +25,9 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..residual import Residuals, evaluate
-from ..residual.components import parameter_misfit
+from ..residual.residuals import parameter_misfit
 from ..stability import Stability, stability
-from ..stability.constant import GUARANTEES
+from ..stability.stability import GUARANTEES
 from .certificate import Certificate
 from .guaranteed import continuous_constant
 from .rule import Judge, Rule

@@ -15,14 +15,15 @@ from ..errors import CandidateError, InputError, UncertifiedError
 from ..evidence import check_explained_continuously
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
+from ..problem.closed_maps import Prediction
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
 from ..residual import Residuals
-from ..residual.components import optimality_residual
-from ..residual.norms import state_norm
+from ..residual.energy import state_norm
+from ..residual.residuals import optimality_residual
 from ..stability import Stability
 from ..stability import stability as stability_of
-from ..stability.gap import Gap, Prediction, whitening
+from ..stability.continuous import MapError, whitening
 from .certificate import Certificate
 from .rule import Judge, Rule
 
@@ -108,7 +109,7 @@ def guaranteed_parts(
     distance = max(gap.exact.distance(q, coefficients), problem.parameters.norm(remainder))
     distance += problem.rounding * problem.parameters.norm(q)
     total = misfit.value + pde.value + bc.value + data.noise_level
-    radius = max(1.0, gap.exact.stretch) * constant.radius(total) + distance
+    radius = max(1.0, gap.exact.interpolation_norm) * constant.radius(total) + distance
     if not np.isfinite(radius):
         raise CandidateError(f"the guaranteed radius of {candidate.name!r} is {radius}")
     return GuaranteedParts(
@@ -127,7 +128,7 @@ def belongs(constant: Stability | None, problem: Problem, data: Data) -> bool:
     return gap is not None and gap.problem is problem and np.array_equal(gap.whitening, whitening(problem, data))
 
 
-def continuous_constant(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, Gap]:
+def continuous_constant(problem: Problem, data: Data, given: Stability | None) -> tuple[Stability, MapError]:
     """A continuous constant with its map: the given one if it belongs here."""
     k, m = problem.parameters.dimension, problem.observation_count
     if k > m:

@@ -11,22 +11,19 @@ import numpy as np
 
 from ..bound import Bound
 from ..checks import Array, count
-from ..errors import CandidateError, InputError
-from ..mesh.locate import interpolation_matrix
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import check_frozen
 from ..problem.data import Data
 from ..residual import Residuals
-from ..residual.strong import strong_field
+from ..residual.residuals import strong_field
 from .certificate import Certificate
-from .confidence import BOUNDS, ROUNDING, check_zeta, hoeffding
+from .confidence import BOUNDS, ROUNDING, check_zeta
 from .derivatives import check_derivatives
 from .pointwise import PointwiseResidual, pointwise_residual
-from .sampling import Plan, element_envelopes, envelope, uniform_points
+from .sampling import Plan, element_envelopes
 from .weighted import WeightedJudge, WeightedRule
-
-__all__ = ["StochasticRadius", "check_zeta", "envelope", "hoeffding", "uniform_points"]
 
 SAMPLING = ("uniform", "importance")
 # Of a fresh seed: a whole number in JSON wherever it is read.
@@ -142,14 +139,14 @@ class StochasticJudge(WeightedJudge):
         bounds = element_envelopes(problem.basis, values) if exact is None else exact.envelopes
         plan = self._plan(candidate, bounds, exact)
         rng = np.random.default_rng(self._entropy(candidate))
-        points, cells, columns = plan.draw(mesh, rule.points, rng)
+        points, columns = plan.draw(mesh, rule.points, rng)
         if exact is None:
-            sampled = (interpolation_matrix(problem.basis, points, cells) @ values)[np.arange(rule.points), columns]
+            sampled = points.values(problem.basis, values)[np.arange(rule.points), columns]
         else:
-            sampled = exact(points, cells)
-            exact.check_repeated(points, cells, sampled, np.random.default_rng(rule.seed), candidate.name)
+            sampled = exact(points)
+            exact.check_repeated(points, sampled, np.random.default_rng(rule.seed), candidate.name)
         with np.errstate(over="ignore"):
-            squares = plan.weight[cells, columns] * sampled**2
+            squares = plan.weight[points.cells, columns] * sampled**2
         if not squares.max() <= plan.envelope * (1.0 + ROUNDING):
             came = f"|residual| reaches {np.abs(sampled).max():.4g}"
             came += "" if exact is None else " with the interpolated parameter"
@@ -167,9 +164,7 @@ class StochasticJudge(WeightedJudge):
         assert seed is not None
         found, exact = _values_hash(candidate), pointwise_residual(problem, candidate)
         if exact is not None:
-            mesh = problem.basis.mesh
-            values = exact(mesh.p[:, mesh.t].mean(axis=1), np.arange(mesh.nelements))
-            found = hashlib.sha256(found.encode() + values.astype("<f8").tobytes()).hexdigest()
+            found = hashlib.sha256(found.encode() + exact(exact.middles).astype("<f8").tobytes()).hexdigest()
         return [seed, int(found, 16)]
 
     def _plan(self, candidate: Candidate, bounds: Array, exact: PointwiseResidual | None) -> Plan:
@@ -186,10 +181,16 @@ class StochasticJudge(WeightedJudge):
 
 def _field(problem: Problem, candidate: Candidate) -> Array:
     """Dof values of the discrete strong residual, a column for each time."""
-    q = candidate.parameter
-    field = strong_field(problem, problem.solve(q) if candidate.state is None else candidate.state, q)
-    values = np.zeros((problem.basis.N, 1 if field.ndim == 1 else field.shape[1]))
-    values[problem.free] = field.reshape(len(problem.free), -1)
+    q, state = candidate.parameter, candidate.state
+    if state is None:
+        state = problem.solve(q)
+    states = problem.states
+    if state is None or len(states) != 1:
+        raise UncertifiedError(f"the stochastic radius samples the residual of one state; there are {len(states)}")
+    free = states[0].free
+    field = strong_field(problem, state, q).reshape(len(free), -1)
+    values = np.zeros((problem.basis.N, field.shape[1]))
+    values[free] = field
     return values
 
 

@@ -18,7 +18,7 @@ from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.space import Split
 from ..residual import Residuals, evaluate
-from ..residual.physics import check_pde_norm
+from ..residual.residuals import check_pde_norm
 from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights

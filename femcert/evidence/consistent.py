@@ -14,7 +14,8 @@ from scipy.special import chdtri
 
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InconsistentError, InputError, UncertifiedError
-from .ellipsoid import EPS, farthest, support
+from ..linalg.accuracy import dense_rounding
+from .ellipsoid import farthest, support
 from .intersection import Intersection
 
 Extreme = Callable[[Array], tuple[Array, Array]]
@@ -64,14 +65,14 @@ class Fit:
         offset = points - self.centre
         value, z = farthest(self.singular, _times(offset, self.right), self.slack)
         away = np.linalg.norm(self.centre, axis=-1) + np.linalg.norm(points, axis=-1)
-        return value + _relative(*self.right.shape[-2:]) * away, self.centre + _back(z, self.right)
+        return value + dense_rounding(*self.right.shape[-2:]) * away, self.centre + _back(z, self.right)
 
     def support(self, directions: Array) -> tuple[Array, Array]:
         """See `ConsistentSet.support`; directions and sets broadcast."""
         value, z = support(self.singular, _times(directions, self.right), self.slack)
         middle = np.sum(directions * self.centre, axis=-1)
         error = np.linalg.norm(directions, axis=-1) * np.linalg.norm(self.centre, axis=-1)
-        return middle + value + _relative(*self.right.shape[-2:]) * error, self.centre + _back(z, self.right)
+        return middle + value + dense_rounding(*self.right.shape[-2:]) * error, self.centre + _back(z, self.right)
 
 
 def fit(
@@ -95,7 +96,7 @@ def fit(
     U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
     right = np.swapaxes(Vt, -1, -2)
     largest, smallest = (s[..., 0], s[..., -1]) if s.shape[-1] else (np.zeros(s.shape[:-1]), np.zeros(s.shape[:-1]))
-    eps = rounding + _relative(m, k)
+    eps = rounding + dense_rounding(m, k)
     off = eps * largest + error
     clear = (smallest > off) & (m >= k)
     eta = _times(values, U)
@@ -260,11 +261,6 @@ def inconsistent(level: float, least: float) -> InconsistentError:
 def _leg(long: Array, short: Array) -> Array:
     """``(long² - short²)^(1/2)``, zero if that is negative."""
     return np.asarray(np.sqrt(np.maximum(long - short, 0.0)) * np.sqrt(long + short))
-
-
-def _relative(rows: int, columns: int) -> float:
-    """Relative error of an SVD and of the products around it."""
-    return float(16.0 * np.sqrt(rows * columns) * EPS)
 
 
 def _times(rows: Array, matrix: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import Array
+from ..linalg.accuracy import EPS
 
-EPS = float(np.finfo(float).eps)
 # Newton's method doubles the digits; from the starting value that is used here it takes 4 to 10 steps.
 MOST_STEPS = 100
 

@@ -16,8 +16,8 @@ from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.forward import dense
 from ..stability import Stability, stability
-from ..stability.dense import gram_kept
-from ..stability.nonlinear import validated
+from ..stability.spectrum import gram_kept
+from ..stability.validity import validated
 from .consistent import ConsistentSet, inconsistent
 
 # Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
@@ -131,7 +131,7 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
         if not smaller < CLOSER * radius:
             break
         radius = smaller
-    origin, stretch = np.asarray(root @ c), max(1.0, gap.exact.stretch)
+    origin, stretch = np.asarray(root @ c), max(1.0, gap.exact.interpolation_norm)
     return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance, origin, stretch)
 
 

@@ -13,7 +13,8 @@ from scipy.linalg import qr, solve_triangular, svd
 
 from ..checks import Array
 from ..errors import InputError, UncertifiedError
-from .ellipsoid import EPS, farthest_axes, support_axes
+from ..linalg.accuracy import EPS, dense_rounding
+from .ellipsoid import farthest_axes, support_axes
 
 # Bounds of log kappa, the first step away from 0, and when to stop: the relative gap to a witness, the width in log
 # kappa, the distance of log(q_2 / q_1) from 0. Near its minimum the bound is flat, or has a kink.
@@ -61,7 +62,7 @@ class Intersection:
     ) -> None:
         m, k = A.shape
         H, relative = _root(L)
-        eps = rounding + 16.0 * np.sqrt((m + k) * k) * EPS
+        eps = rounding + dense_rounding(m + k, k)
         a, h = (float(np.linalg.norm(part, 2)) or 1.0 for part in (A, H))
         Q, R = qr(np.vstack([A / a, H / h]), mode="economic")
         extremes = svd(R, compute_uv=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import Array, number
 from ..errors import InputError
-from .backend import array_of, load_torch, recording
+from .torch import array_of, load_torch, recording
 
 
 class Function:

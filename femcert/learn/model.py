@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..checks import Array
 from ..mesh.locate import Locator
+from ..mesh.sample import Points
+from ..problem.forward import dense
 from ..problem.space import ParameterSpace
-from .backend import array_of, load_torch, tensor
 from .distance import BoundaryDistance
 from .network import Network
-from .places import Place
+from .torch import array_of, load_torch, tensor
+
+
+class Place(Points):
+    """Points of a mesh with a ``time`` for each of them, or None."""
+
+    def __init__(self, mesh: Any, x: Array, cells: NDArray[np.int64] | None = None, time: Array | None = None) -> None:
+        super().__init__(mesh, x, cells)
+        self.time = time
+
+    @property
+    def rows(self) -> Array:
+        """The inputs of a network: a row for each point, the time last."""
+        return np.column_stack([*self.x] if self.time is None else [*self.x, self.time])
 
 
 class StateModel:
@@ -87,7 +102,7 @@ class StateFunction:
     def _at(self, x: Any) -> PreparedState:
         points = np.asarray(x, dtype=float).reshape(len(x), -1)
         time = None if self._time is None else np.full(points.shape[1], self._time)
-        return self._model.prepare(Place(None, points, np.zeros(0, dtype=np.int64), time))
+        return self._model.prepare(Place(None, points, time=time))
 
 
 class ParameterModel(Protocol):
@@ -136,10 +151,10 @@ class ClassParameter:
     def prepare(self, place: Place, *, slopes: bool) -> Any:
         """See `ParameterModel`; the gradient is that inside of the elements."""
         B, basis = self._space.matrix, self._space.basis
-        values = tensor(_dense(place.values_matrix(basis) @ B))
+        values = tensor(dense(place.values_matrix(basis) @ B))
         if not slopes:
             return lambda: (values @ self.coordinates(), None)
-        gradient = tensor(np.array([_dense(G @ B) for G in place.gradient_matrices(basis)]))
+        gradient = tensor(np.array([dense(G @ B) for G in place.gradient_matrices(basis)]))
         return lambda: (values @ self.coordinates(), gradient @ self.coordinates())
 
     def function(self) -> FieldFunction:
@@ -160,17 +175,12 @@ class FieldFunction:
 
     def value(self, x: Any) -> Array:
         """Values, ``x.shape[1:]``."""
-        return np.asarray(self._place(x).values_matrix(self._basis) @ self._dofs).reshape(np.shape(x)[1:])
+        return self._points(x).values(self._basis, self._dofs).reshape(np.shape(x)[1:])
 
     def gradient(self, x: Any) -> Array:
         """The gradient inside of the elements, shaped like x."""
-        slopes = [G @ self._dofs for G in self._place(x).gradient_matrices(self._basis)]
-        return np.array(slopes).reshape(np.shape(x))
+        return self._points(x).gradients(self._basis, self._dofs).reshape(np.shape(x))
 
-    def _place(self, x: Any) -> Place:
+    def _points(self, x: Any) -> Points:
         points = np.asarray(x, dtype=float).reshape(len(x), -1)
-        return Place(self._basis.mesh, points, self._locator.find(points))
-
-
-def _dense(matrix: Any) -> Array:
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+        return Points(self._basis.mesh, points, self._locator.find(points))

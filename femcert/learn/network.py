@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array
-from .backend import load_torch, tensor
+from .torch import load_torch, tensor
 
 
 class Network:

@@ -17,7 +17,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.fingerprint import check_fingerprint, fingerprint
-from .backend import array_of, recording, tensor
+from .torch import array_of, recording, tensor
 from .training import Record, Trainer
 
 Sampler = Callable[[int, np.random.Generator], Any]
@@ -166,10 +166,10 @@ def _samples(problem: Problem, sampler: Any, size: int, rng: np.random.Generator
 
 def _simulated(problem: Problem, coefficients: Array) -> Array:
     """Exact data, a row for each sample."""
-    if problem.linear:
-        return np.asarray(coefficients @ problem.forward_matrix().T + problem.offset)
+    if problem.forward is not None:
+        return np.asarray(coefficients @ problem.forward.matrix.T + problem.forward.offset)
     fields = [problem.parameters.field(c) for c in coefficients]
-    return np.array([problem.predict(problem.solve(q) if problem.has_state else None, q) for q in fields])
+    return np.array([problem.predict(problem.solve(q), q) for q in fields])
 
 
 def _initial(y: Array, c: Array, width: int, rng: np.random.Generator) -> dict[str, Array]:

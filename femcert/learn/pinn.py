@@ -11,8 +11,8 @@ from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from .backend import recording
-from .terms import Shape, build
+from .terms import build
+from .torch import recording
 from .training import Record, Trainer
 
 PARAMETERS, BOUNDARIES = ("class", "network"), ("hard", "soft")
@@ -22,13 +22,14 @@ PARAMETERS, BOUNDARIES = ("class", "network"), ("hard", "soft")
 class PINN:
     """An inverse PINN: a network u for the state, and a parameter q that is trained with it. Call it as a solver.
 
-    For `EllipticSource`, `EllipticCoefficient` and `HeatInitial`, on lines and in the plane. With the strong residual
-    r(u, q), such as ``-div(a grad u) + c u - q``, at random points inside, it minimizes
+    For problems that offer the strong form of one state (`StateEquation.strong`, or that of `StateEquation.time`), on
+    lines and in the plane. With the strong residual ``r = -div(a grad u) + c u - f`` (with time ``+ u_t``), where the
+    parameter is f, a or the initial value, at random points inside, it minimizes
 
         L = w_data ‖H u - y‖² / ‖y‖²  +  w_physics mean r² / P²  +  w_boundary mean (boundary defect)² / G²,
 
     where P and G are the sizes that r and the defect have for states as large as the data, so that L has no unit.
-    For heat, u is a network in space and time and q its value at time zero; with ``parameter="class"`` the mean of
+    With time, u is a network in space and time and q its value at time zero; with ``parameter="class"`` the mean of
     ``(u(0) - q)²`` is added (w_initial = w_data).
 
     Near re-entrant corners (an eighth of the extent), where strong residuals are unbounded, r is weighted by the
@@ -107,19 +108,18 @@ class PINN:
         Raises
         ------
         InputError
-            The problem is none of those above, or PyTorch is not installed.
+            The problem does not offer the strong form of one state, or PyTorch is not installed.
         SolveError
             The training diverged.
         """
-        shape = Shape(self.parameter, self.boundary, self.width, self.depth, self.points, self.boundary_points)
         self.record = None
-        setup = build(problem, _checked(problem, data), shape, np.random.default_rng(self.seed))
+        losses = build(problem, _checked(problem, data), self, np.random.default_rng(self.seed))
         weights = {"data": self.data_weight, "physics": self.physics_weight, "boundary": self.boundary_weight}
         weights["initial"] = self.data_weight
-        trainer = Trainer(setup.terms, weights, setup.variables, seed=self.seed)
+        trainer = Trainer(losses.terms, weights, losses.variables, seed=self.seed)
         record = trainer.run(adam=self.adam, lbfgs=self.lbfgs, rate=self.rate, quiet=self.quiet)
         self.record = record
-        state, parameter = setup.functions()
+        state, parameter = losses.functions()
         return Candidate.from_functions(
             problem,
             state=state,

@@ -10,7 +10,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import SolveError
-from .backend import load_torch, one_thread
+from .torch import load_torch, one_thread
 
 # Iterations of L-BFGS between two looks at the loss, and pairs of vectors that it remembers.
 BLOCK, MEMORY = 20, 50

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 from skfem import Mesh
 from skfem.mesh import MeshQuad1, MeshTri1
 
@@ -62,6 +64,13 @@ def measures(mesh: Mesh) -> Array:
     # The corner triangles cover a quadrilateral twice, and there are three copies of a triangle.
     weight = {1: 1.0, 3: 1 / 3, 4: 1 / 2}[len(corners)]
     return np.abs(weight * corners.sum(axis=0))
+
+
+def connected_parts(mesh: Mesh) -> Indices:
+    """The connected part that each element belongs to; a common vertex does not connect."""
+    inner = mesh.f2t[:, mesh.f2t[1] >= 0]
+    graph = csr_matrix((np.ones(inner.shape[1]), (inner[0], inner[1])), shape=(mesh.nelements, mesh.nelements))
+    return np.asarray(connected_components(graph, directed=False)[1])
 
 
 def corner_areas(mesh: Mesh) -> Array:

@@ -1,7 +1,8 @@
-"""Finite-element fields at the points of a quadrature rule of any order, without a scikit-fem basis for each order."""
+"""Fields at points: of a quadrature rule of any order on every element, and anywhere, such as at random points."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from skfem import Basis
 from skfem.quadrature import get_quadrature
 
-from ..checks import Array
+from ..checks import Array, number, real_array
 from ..errors import InputError
 from .elements import MESHES, lagrange
+from .locate import Locator, interpolation_matrix, reference_points, scatter
 
 # Highest orders of the rules that are used, by vertices of an element.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}
@@ -287,3 +289,130 @@ def _powers(sampler: Sampler, degree: int) -> NDArray[np.int64]:
     d = len(sampler.X)
     powers = np.stack(np.meshgrid(*[np.arange(degree + 1)] * d, indexing="ij"), axis=-1).reshape(-1, d)
     return powers if sampler.mesh.t.shape[0] == 4 else powers[powers.sum(axis=1) <= degree]
+
+
+class Points:
+    """Points of a mesh, each with the cell that it lies in; where a field jumps between cells, the cell decides.
+
+    Parameters
+    ----------
+    x
+        Coordinates, ``(dimension, points)``.
+    cells
+        Numbers of the cells, ``(points,)``; None: they are located when something asks for them.
+    """
+
+    def __init__(self, mesh: Any, x: Array, cells: NDArray[np.int64] | None = None) -> None:
+        self.mesh, self.x = mesh, x
+        self._locate = (lambda: Locator(mesh).find(x)) if cells is None else (lambda: cells)
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """Numbers of the cells, -1 outside of the mesh."""
+        return self._locate()
+
+    def moved(self, by: Array) -> Points:
+        """The points somewhere else, but with the same cells."""
+        other = Points(self.mesh, self.x + by)
+        other._locate = lambda: self.cells
+        return other
+
+    def values(self, basis: Basis, dofs: Array) -> Array:
+        """A finite-element function at the points."""
+        return np.asarray(self.values_matrix(basis) @ dofs)
+
+    def gradients(self, basis: Basis, dofs: Array) -> Array:
+        """Its gradient inside of the cells, ``(dimension, points)``."""
+        return np.array([G @ dofs for G in self.gradient_matrices(basis)])
+
+    def values_matrix(self, basis: Basis) -> Any:
+        """``phi_j(x_i)``, sparse ``(points, dofs)``."""
+        return interpolation_matrix(basis, self.x, self.cells)
+
+    def gradient_matrices(self, basis: Basis) -> list[Any]:
+        """``d phi_j / d x_k (x_i)`` inside of the cells, a sparse matrix for each k."""
+        X = reference_points(self.mesh, self.x[:, :, None], self.cells)
+        n, shape = len(self.cells), self.mesh.elem()
+        slopes = np.array([_reference_slope(shape, X, i) for i in range(len(self.mesh.t))])
+        corners = self.mesh.p[:, self.mesh.t[:, self.cells]]
+        inverse = np.linalg.inv(np.einsum("icn,cjn->nij", corners, slopes))
+        functions = [_reference_slope(basis.elem, X, i) for i in range(basis.Nbfun)]
+        local = np.array([np.einsum("nji,jn->in", inverse, slope) for slope in functions])
+        return [scatter(basis, [(np.arange(n), self.cells, local[:, k])], n) for k in range(len(self.x))]
+
+
+def _reference_slope(element: Any, X: Array, i: int) -> Array:
+    """Gradient of a local basis function at reference points, ``(dimension, points)``."""
+    slope = np.asarray(element.lbasis(X, i)[1], dtype=float)
+    return np.array(np.broadcast_to(slope, X.shape))[:, :, 0]
+
+
+def uniform_points(mesh: Any, count: int, rng: np.random.Generator) -> Points:
+    """Independent random points, uniform on the mesh."""
+    share = cell_shares(mesh)
+    return points_in(mesh, rng.choice(share.size, size=count, p=share / share.sum()), rng)
+
+
+def points_in(mesh: Any, cells: NDArray[np.int64], rng: np.random.Generator) -> Points:
+    """A random point in each of the cells, uniform inside of it: a quadrilateral is two triangles."""
+    x, size = _simplices(mesh)
+    piece = np.zeros(len(cells), dtype=np.int64)
+    if len(size) == 2:
+        piece = (rng.random(len(cells)) * size.sum(axis=0)[cells] >= size[0, cells]).astype(np.int64)
+    corner = x[:, :, piece, cells]
+    s = rng.random((x.shape[1] - 1, len(cells)))
+    if len(s) == 2:
+        s = np.where(s.sum(axis=0) > 1.0, 1.0 - s, s)
+    return Points(mesh, corner[:, 0] + np.einsum("dij,ij->dj", corner[:, 1:] - corner[:, :1], s), cells)
+
+
+def cell_shares(mesh: Any) -> Array:
+    """Size of each cell over the size of the mesh."""
+    size = _simplices(mesh)[1].sum(axis=0)
+    return np.asarray(size / size.sum())
+
+
+def _simplices(mesh: Any) -> tuple[Array, Array]:
+    """Corners ``(dimension, corner, piece, cell)`` and sizes ``(piece, cell)`` of the simplices of the mesh."""
+    p, t = mesh.p, mesh.t
+    corners = np.stack([t[[0, 1, 2]], t[[0, 2, 3]]], axis=1) if len(t) == 4 else t[:, None, :]
+    x = p[:, corners]
+    edges = x[:, 1:] - x[:, :1]
+    size = np.abs(edges[0, 0] if mesh.dim() == 1 else edges[0, 0] * edges[1, 1] - edges[0, 1] * edges[1, 0])
+    return x, size
+
+
+def values_at(function: Any, x: Array, name: str, *, vector: bool = False) -> Array:
+    """A function of x (or a number) at points, finite and real: ``(points,)``, or for a vector shaped like x.
+
+    Raises
+    ------
+    InputError
+        The function returns anything else.
+    """
+    function = callable_of(function)
+    # A copy: a function may write to what it gets.
+    values = real_array(function(np.array(x)) if callable(function) else number(function, name), name)
+    expected = x.shape if vector else x.shape[1:]
+    if values.shape not in ((), expected):
+        raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {expected}")
+    return np.array(np.broadcast_to(values, expected))
+
+
+def callable_of(function: Any) -> Any:
+    """`function` itself, or its method ``value`` where it cannot be called.
+
+    Raises
+    ------
+    InputError
+        It is a module of PyTorch, which takes rows of tensors.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(function, torch.nn.Module):
+        raise InputError(f"got the torch module {type(function).__name__}; expected femcert.learn.Function(module)")
+    return function if callable(function) else getattr(function, "value", function)
+
+
+def offers(function: Any, *names: str) -> bool:
+    """Whether a function of the user has methods, such as ``gradient`` or ``laplacian``."""
+    return all(callable(getattr(function, name, None)) for name in names)

@@ -18,8 +18,9 @@ from scipy.special import chdtri
 
 from ..checks import Array
 from ..errors import InputError
+from ..linalg.accuracy import EPS
 from .setup import POISSON
-from .trials import EPS, Batch, Candidates
+from .trials import Batch, Candidates
 
 OPERATIONAL, RESIDUAL, EXACT = "operational", "residual", "exact"
 DOMINANCE, GAUSSIAN = "dominance", "dominance, zeta = 0.05"

@@ -13,15 +13,15 @@ from scipy.special import ndtri
 from ..checks import Array, frozen, number, real_vector
 from ..errors import InputError
 from ..evidence.consistent import Fit, fit
+from ..linalg.accuracy import dense_rounding
 from ..problem import EllipticSource
 from ..problem.linear import LinearProblem
-from ..residual.strong import strong_rms
-from ..stability.dense import gram_kept
+from ..residual.residuals import strong_rms
+from ..stability.spectrum import gram_kept
 from .experiments import decaying, poisson_problem
 from .grid import Grid, Values
 from .setup import POISSON, POISSON_TRUTH_NORM, UNFINISHED_STATE
 
-EPS = float(np.finfo(float).eps)
 # Squares and products of anything smaller are numbers.
 LARGEST = 1e70
 # Words that one step of Philox' counter gives.
@@ -330,7 +330,7 @@ def _constant(s: Array, sensors: int, setting: Setting, error: Array) -> Array:
     """``1 / sigma_min`` with sigma_min from below, by Weyl's inequality, as `femcert.stability` has it."""
     if sensors < setting.dimension:
         return np.full(len(s), np.inf)
-    rounding = (setting.rounding + 16.0 * np.sqrt(sensors * setting.dimension) * EPS) * s[:, 0] + error
+    rounding = (setting.rounding + dense_rounding(sensors, setting.dimension)) * s[:, 0] + error
     least = setting.kept * (s[:, -1] - rounding)
     return np.asarray(np.divide(1.0, least, out=np.full(len(s), np.inf), where=least > 0.0))
 

@@ -8,14 +8,19 @@ from .boundary_sensors import BoundarySensors
 from .candidate import Candidate
 from .data import Data
 from .elliptic import EllipticCoefficient, EllipticSource
+from .experiments import Experiments
+from .forward import Linearization, LinearMap
 from .heat import HeatInitial
 from .linear import LinearProblem
 from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
+from .matrices import MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
-from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors
-from .space import FullSpace
+from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Sensors
+from .space import CoordinateSpace, FullSpace, ParameterSpace
+from .states import StateEquation
+from .strong import StrongForm
 from .tomography import RaySensors, Tomography
 
 __all__ = [
@@ -23,23 +28,32 @@ __all__ = [
     "BoundarySensors",
     "Candidate",
     "CoarseSpace",
+    "CoordinateSpace",
     "CosineSpace",
     "Data",
     "EigenmodeSpace",
     "EllipticCoefficient",
     "EllipticSource",
+    "Experiments",
     "FullSpace",
     "FunctionSpace",
     "HeatInitial",
+    "LinearMap",
     "LinearProblem",
+    "Linearization",
+    "MatrixProblem",
     "MatrixSensors",
     "NonlinearProblem",
+    "ParameterSpace",
     "PointSensors",
     "Polynomial",
     "Problem",
     "RaySensors",
     "RegionSensors",
     "RegionSpace",
+    "Sensors",
     "SineSpace",
+    "StateEquation",
+    "StrongForm",
     "Tomography",
 ]

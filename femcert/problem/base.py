@@ -80,7 +80,7 @@ class Problem(Shown, ABC):
     @property
     def mesh(self) -> Any:
         """That of the parameter; None where there is none."""
-        return self.parameters.basis.mesh
+        return None if self.parameters.basis is None else self.parameters.basis.mesh
 
     def closed_map(self, whitening: Array) -> Any:
         """The forward map of the continuous problem in closed form, to whitened data; None where none is known.
@@ -98,7 +98,7 @@ class Problem(Shown, ABC):
 
     def check_parameter(self, parameter: Any) -> Array:
         """`parameter` as a finite real dof vector on the parameter's basis, or an `InputError`."""
-        return real_vector(parameter, self.parameters.basis.N, "parameter")
+        return real_vector(parameter, self.parameters.size, "parameter")
 
     def check_state(self, state: Any) -> Array:
         """`state` as finite real dof values, or an `InputError`."""
@@ -275,11 +275,6 @@ class EquationProblem(Problem, StateEquation):
         """Relative energy error at which its solves end, 0 where it has factors; None if nothing was solved yet."""
         factor = vars(self).get("factor")
         return None if factor is None else factor.tolerance
-
-    def boundary_defect(self, state: Any, parameter: Any) -> float:
-        """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
-        defect = self.check_state(state) - self.boundary.values
-        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
 
 
 def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:

@@ -11,11 +11,12 @@ from ..checks import Array, number
 from ..errors import InputError
 from ..mesh.elements import same_mesh, sampled
 from ..mesh.read import about
+from ..mesh.sample import callable_of
 from ..mesh.transfer import Interpolation, PointCloud, on_dofs
 from ..shown import Shown
 from .base import Problem
 from .candidate_files import read_fields, write_archive
-from .candidate_functions import Functions, callable_of, checked_envelope, sampled_state
+from .candidate_functions import Functions, checked_envelope, sampled_state
 from .candidate_values import stored, stored_number
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from ..checks import Array, frozen, number, real_array
 from ..errors import CandidateError, InputError
 from ..mesh.elements import sampled
+from ..mesh.sample import callable_of
 from .base import Problem
 
 # Of the largest value: by how much a function may differ when it is evaluated again (networks in single precision).
@@ -36,20 +36,6 @@ class Functions:
     parameter: Any
     residual: Any = None
     envelope: float | Array | None = None
-
-
-def callable_of(function: Any) -> Any:
-    """`function` itself, or its method ``value`` where it cannot be called.
-
-    Raises
-    ------
-    InputError
-        It is a module of PyTorch, which takes rows of tensors.
-    """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(function, torch.nn.Module):
-        raise InputError(f"got the torch module {type(function).__name__}; expected femcert.learn.Function(module)")
-    return function if callable(function) else getattr(function, "value", function)
 
 
 def sampled_state(problem: Problem, state: Any) -> NDArray[Any]:

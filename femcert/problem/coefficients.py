@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
-from ..checks import Array, number, real_array
+from ..checks import Array, real_array
 from ..errors import InputError
 from ..mesh.geometry import region_elements
+from ..mesh.sample import Points, values_at
 from .polynomial import declared_error, known_degree, unknown
 
 Part = float | Callable[[Array], Any]
@@ -68,7 +69,7 @@ def sampled_at(value: Coefficient, mesh: Any, x: Array, name: str, *, sign: str 
     if isinstance(value, Mapping):
         values = _by_region(value, mesh, x, name)
     elif callable(value):
-        values = function_values(value, x, name)
+        values = values_at(value, x, name)
     else:
         values = real_array(value, name)
         if values.ndim == 1 and values.size == shape[0]:
@@ -90,30 +91,19 @@ def check_sign(values: Array, name: str, sign: str) -> None:
         raise InputError(f"{name} takes the value {least:.4g}; expected values of at least 0 everywhere")
 
 
-def function_values(function: Callable[[Array], Any], x: Array, name: str) -> Array:
-    """``function(x)``, finite and real: a number, or a value for each point."""
-    values = real_array(function(x), name)
-    if values.shape not in ((), x.shape[1:]):
-        raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {x.shape[1:]}")
-    return values
-
-
-def at_points(value: Coefficient, mesh: Any, x: Array, cells: NDArray[np.int64], name: str) -> Array:
-    """Values of a coefficient at points ``(dimension, points)``, each in the element `cells`."""
+def at_points(value: Coefficient, points: Points, name: str) -> Array:
+    """Values of a coefficient at points, ``(points,)``."""
     if callable(value):
-        return np.array(np.broadcast_to(function_values(value, x, name), x.shape[1:]))
+        return values_at(value, points.x, name)
+    mesh = points.mesh
     if not varies(value):
-        return sampled_at(value, mesh, np.zeros((1, mesh.nelements, 1)), name)[cells, 0]
+        return sampled_at(value, mesh, np.zeros((1, mesh.nelements, 1)), name)[points.cells, 0]
     assert isinstance(value, Mapping)
-    values = np.full(len(cells), np.nan)
+    values = np.full(len(points.cells), np.nan)
     for region, part in value.items():
-        here = np.isin(cells, region_elements(mesh, region))
-        values[here] = _part_values(part, x[:, here], f"{name} on {region!r}")
+        here = np.isin(points.cells, region_elements(mesh, region))
+        values[here] = values_at(part, points.x[:, here], f"{name} on {region!r}")
     return values
-
-
-def _part_values(part: Part, x: Array, name: str) -> Array | float:
-    return function_values(part, x, name) if callable(part) else number(part, name)
 
 
 def _by_region(table: Mapping[str, Part], mesh: Any, x: Array, name: str) -> Array:
@@ -122,7 +112,7 @@ def _by_region(table: Mapping[str, Part], mesh: Any, x: Array, name: str) -> Arr
         elements = region_elements(mesh, region)
         if given[elements].any():
             raise InputError(f"{name}: subdomain {region!r} overlaps another one of the table")
-        values[elements] = _part_values(part, x[:, elements], f"{name} on {region!r}")
+        values[elements] = values_at(part, x[:, elements], f"{name} on {region!r}")
         given[elements] = True
     missing = int(np.count_nonzero(~given))
     if missing:

@@ -113,6 +113,15 @@ class Data(Shown):
             return float(self._root.max() / self._root.min())
         return float(np.linalg.cond(self._root)) * (1.0 + 1e-9)
 
+    @cached_property
+    def largest_weight(self) -> float:
+        """At least ``‖L^-1‖``: how large an error of Euclidean norm one may be in the norm of Y."""
+        if self._covariance is None:
+            return 1.0
+        if self._root.ndim == 1:
+            return float(1.0 / self._root.min())
+        return float(1.0 / np.linalg.svd(self._root, compute_uv=False)[-1]) * (1.0 + 1e-9)
+
     def norm(self, values: Array) -> float:
         """``‖values‖_Y``."""
         return float(np.linalg.norm(self.whiten(values)))

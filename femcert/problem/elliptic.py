@@ -17,12 +17,14 @@ from ..mesh.assembly import DiffusionPattern, diffusion_matrix, is_linear_on_tri
 from ..mesh.elements import check_state_basis, mass_matrix
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
+from .curvature import ConductivityCurvature, conductivity_curvature
+from .data import Data
 from .linear import LinearProblem
-from .nonlinear import NonlinearProblem
+from .nonlinear import NonlinearProblem, Tangent
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import Energy
-from .strong import ZERO, Field, Given, StrongForm
+from .strong import ZERO, Exponential, Given, Interpolant, StrongForm
 
 MASS = ("consistent", "lumped")
 
@@ -92,7 +94,7 @@ class EllipticSource(LinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the source `parameter`."""
-        source = Field(self.parameters.basis, self.check_parameter(parameter))
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter))
         return StrongForm(*self._given, source, self.boundary, "source")
 
 
@@ -173,9 +175,14 @@ class EllipticCoefficient(NonlinearProblem):
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the conductivity ``a(parameter)``."""
-        exponential = self.transform == "exp"
-        a = Field(self.parameters.basis, self.check_parameter(parameter), exponential, "positive")
+        kind = Exponential if self.transform == "exp" else Interpolant
+        a = kind(self.parameters.basis, self.check_parameter(parameter), "positive")
         return StrongForm(a, ZERO, self._source, self.boundary, "conductivity")
+
+    def curvature_at(self, point: Tangent, data: Data | None) -> ConductivityCurvature:
+        """From the second derivative of the data, see `femcert.problem.curvature`."""
+        fields = self.basis.with_element(self.parameters.basis.elem)
+        return conductivity_curvature(point, fields, data, exponential=self.transform == "exp")
 
 
 def is_lumped(mass: str) -> bool:

@@ -65,7 +65,7 @@ class Linearization(ABC):
 
     def adjoint(self, weights: Array) -> Array:
         """``J'`` for columns of sensor weights: functionals on the parameter's dofs."""
-        unit = np.eye(self.parameters.basis.N)
+        unit = np.eye(self.parameters.size)
         return np.asarray(self.apply(unit).T @ weights)
 
     @cached_property
@@ -92,6 +92,10 @@ class Linearization(ABC):
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
         return 0.0
+
+    def exact(self, purpose: str) -> Linearization:
+        """Itself, if its solves end at rounding; an `UncertifiedError` for a purpose that knows no other error."""
+        return self
 
     def scaled(self, data: Data | None) -> Array:
         """``L^-1 J R^-1`` with ``G = R' R`` in Q and ``C = L L'`` in Y: in orthonormal coordinates, whitened.
@@ -122,6 +126,80 @@ class LinearMap(Linearization):
     def forward_matrix(self) -> Array:
         """`matrix`."""
         return self.matrix
+
+
+class SizedMap(LinearMap):
+    """A linear map through states, whose rounding errors are relative to the states and not to what is read of them.
+
+    A subclass gives `read` and `pull`, and the weights `readings` and `loads`.
+    """
+
+    # What a solve takes of the digits of a state; 0 where nothing is solved.
+    solve_rounding: float = 0.0
+
+    @abstractmethod
+    def read(self, fields: Any) -> tuple[Array, Array]:
+        """`apply`, and for every column the largest value of its state."""
+
+    @abstractmethod
+    def pull(self, weights: Array) -> tuple[Array, Array]:
+        """`adjoint`, and for every column the largest value of its adjoint state."""
+
+    @property
+    @abstractmethod
+    def readings(self) -> Array:
+        """``sum_j |H_ij|`` for every datum: what a state of size one may add to it."""
+
+    @property
+    @abstractmethod
+    def loads(self) -> Array:
+        """``sum_i |l B|_ij`` for every coordinate, the same for adjoint states."""
+
+    def apply(self, fields: Any) -> Array:
+        """See `Linearization.apply`."""
+        return self.read(fields)[0]
+
+    def adjoint(self, weights: Array) -> Array:
+        """See `Linearization.adjoint`."""
+        return self.pull(weights)[0]
+
+    @cached_property
+    def _sized(self) -> tuple[Array, Array, Array]:
+        """F, and a and b such that rounding may have moved ``F_ij`` by a part of ``a_i b_j``."""
+        k, m, B = self.parameters.dimension, self.observation_count, self.parameters.matrix
+        if k <= m:
+            parts = [self.read(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]
+            return frozen(np.hstack([F for F, _ in parts])), self.readings, np.hstack([size for _, size in parts])
+        unit = np.eye(m)
+        rows = [self.pull(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]
+        F = np.hstack([B.T @ values for values, _ in rows]).T
+        return frozen(F), np.hstack([size for _, size in rows]), self.loads
+
+    @property
+    def matrix(self) -> Array:
+        """``F``, ``(observations, dimension)``: from coordinates to data, computed once.
+
+        By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
+        """
+        return self._sized[0]
+
+    @cached_property
+    def forward_sizes(self) -> tuple[Array, float]:
+        """A weight for each reading, and a number: their product bounds what is read of states of norm one in Q."""
+        _, weights, sizes = self._sized
+        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
+        return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
+
+    def error(self, data: Data | None) -> float:
+        """What rounding may have moved the forward map by, as a norm from Q to Y.
+
+        Rounding errors of states are relative to their largest values, which may be far above what the sensors read of
+        them: where modes have decayed, or readings cancel. (Where an iteration ends early, `rounding_of` knows that.)
+        For a class whose forward matrix is dense.
+        """
+        weights, size = self.forward_sizes
+        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
+        return max(ROUNDING, self.solve_rounding) * seen * size
 
 
 def dense(columns: Any) -> Array:

@@ -17,6 +17,7 @@ from ..mesh.assembly import diffusion_matrix
 from ..mesh.elements import check_state_basis, mass_matrix
 from .algebraic import error_in_data
 from .boundary import Value
+from .closed_maps import ContinuousMap, heat_map
 from .coefficients import Coefficient, at_quadrature
 from .elliptic import is_lumped, lumped_load
 from .forward import dense
@@ -24,7 +25,7 @@ from .linear import LinearProblem
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, TimeStepping
-from .strong import ZERO, Field, Given, StrongForm
+from .strong import ZERO, Given, Interpolant, StrongForm
 
 # Implicitness of each time-stepping scheme.
 THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
@@ -106,11 +107,15 @@ class HeatInitial(LinearProblem):
         )
 
     def _at_one_time(self, rate: Any) -> StrongForm:
-        return StrongForm(self._diffusivity, ZERO, Field(self.basis, -rate), self.boundary, "initial")
+        return StrongForm(self._diffusivity, ZERO, Interpolant(self.basis, -rate), self.boundary, "initial")
 
     def energy(self, parameter: Any = None, state: Any = None) -> Energy:
         """``(kappa grad u, grad u)`` and Robin terms."""
         return Energy("energy norm", self.operator)
+
+    def closed_map(self, whitening: Array) -> ContinuousMap:
+        """Sines on a box just decay, see `femcert.problem.closed_maps.heat_map`."""
+        return heat_map(self, whitening)
 
     def system(self) -> None:
         """None: the state depends on time."""
@@ -184,13 +189,13 @@ class HeatInitial(LinearProblem):
         start[self.free] -= self._initial(self.check_parameter(parameter)[:, None])[:, 0]
         return defect + float(np.sqrt(max(start @ (self.mass @ start), 0.0)))
 
-    def _observed(self, fields: Any) -> tuple[Array, Array]:
+    def read(self, fields: Any) -> tuple[Array, Array]:
         """Observations of the propagated columns, time after time; their values are largest at the start."""
         columns = dense(fields)
         values = np.vstack([self.sensors.matrix @ u for u in self._states(columns)])
         return values, np.abs(columns).max(axis=0)
 
-    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
+    def pull(self, weights: Array) -> tuple[Array, Array]:
         """The transpose: the adjoint scheme run backwards in time; its values are largest at the last observation."""
         H = self.sensors.matrix[:, self.free]
         parts = [H.T @ w for w in weights.reshape(len(self.times), self.sensors.count, -1)]
@@ -208,7 +213,7 @@ class HeatInitial(LinearProblem):
         return mass_matrix(self.basis, lumped=self.lumped)
 
     @property
-    def _solve_rounding(self) -> float:
+    def solve_rounding(self) -> float:  # type: ignore[override]
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         return (1 if self.scheme == "exact" else self.steps) * self.factor.rounding
 

@@ -8,34 +8,37 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
+from ..checks import required
 from ..errors import UncertifiedError
 from ..mesh.locate import interpolation_matrix
 from ..mesh.refine import with_vertices
-from ..mesh.sample import Sampler
+from .base import Problem
 from .boundary import Part
 from .elliptic import EllipticSource
-from .sensors import PointSensors
 from .space import ParameterSpace
-from .strong import Field, Given
 
 
-def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
-    """The problem on a line with a vertex at (or within rounding of) every point sensor.
+def cut_at_sensors(problem: Problem) -> EllipticSource:
+    """The problem on a line with a vertex at (or within rounding of) every point that its sensors read.
 
-    Its parameters are the same finite-element functions, its boundary conditions the same, its mass consistent.
+    Its equation is the strong form that the problem offers, its parameters are the same finite-element functions, its
+    mass is consistent; a known source beside the unknown one is left out.
 
     Raises
     ------
     UncertifiedError
-        The line has several pieces.
+        The line has several pieces, or the sensors or a coefficient are known on the given mesh only.
     """
-    assert isinstance(problem.sensors, PointSensors)
-    basis, space = problem.basis, problem.parameters
+    who, (equation,) = "the mesh cut at the sensors", problem.states
+    basis, space, sensors = equation.basis, problem.parameters, equation.sensors
+    strong = required(equation.strong(np.zeros(space.basis.N)), who, "the strong form of an equation", problem)
+    found = required(sensors.representers(), who, "sensors with representers", sensors)
+    loads = required(found.loads, who, "point sensors", sensors)
     mesh = basis.mesh
     if mesh.nvertices != mesh.nelements + 1:
         raise UncertifiedError("a continuous guarantee for PointSensors needs a line in one piece")
-    fine, parents = with_vertices(mesh, problem.sensors.points[:, 0])
-    essential, natural = problem.boundary.dirichlet, problem.boundary.natural
+    fine, parents = with_vertices(mesh, loads.points)
+    essential, natural = strong.boundary.dirichlet, strong.boundary.natural
     regions = {name: np.flatnonzero(np.isin(parents, cells)) for name, cells in (mesh.subdomains or {}).items()}
     ends = {part.name: _same_ends(mesh, fine, part) for part in (*essential, *natural)}
     fine = fine.with_subdomains(regions).with_boundaries(ends)
@@ -45,7 +48,8 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
     )  # fmt: skip
     home = np.zeros(parameter.N, dtype=np.int64)
     home[parameter.element_dofs] = parents
-    equation = problem.strong(np.zeros(space.basis.N))
+    a: Any = strong.conductivity.on_pieces(mesh, parents)
+    c: Any = strong.reaction.on_pieces(mesh, parents)
     return EllipticSource(
         state,
         parameters=ParameterSpace(
@@ -53,9 +57,9 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
             interpolation_matrix(space.basis, parameter.doflocs, home) @ space.matrix,
             inner=space.inner,
         ),
-        sensors=PointSensors(state, problem.sensors.points),
-        conductivity=_on_pieces(equation.conductivity, mesh, parents),
-        reaction=_on_pieces(equation.reaction, mesh, parents),
+        sensors=required(sensors.on(state), who, "sensors that can be made on another mesh", sensors),
+        conductivity=required(a, who, "a conductivity as given", problem),
+        reaction=required(c, who, "a reaction as given", problem),
         dirichlet={part.name: part.value for part in essential},
         robin={part.name: (part.coefficient, part.value) for part in natural},
     )
@@ -64,11 +68,3 @@ def cut_at_sensors(problem: EllipticSource) -> EllipticSource:
 def _same_ends(mesh: Any, fine: Any, part: Part) -> NDArray[np.int64]:
     """The facets of the finer line that a boundary condition is on: facets of a line are its vertices."""
     return np.flatnonzero(np.isin(fine.p[0], mesh.p[0, mesh.facets[0, part.facets]]))
-
-
-def _on_pieces(field: Given | Field, mesh: Any, parents: NDArray[np.int64]) -> Any:
-    """A coefficient on the pieces: functions are one already, and numbers go from the elements to their pieces."""
-    assert isinstance(field, Given)
-    if field.varies:
-        return field.value
-    return np.broadcast_to(field.at(Sampler(mesh, 0))[:, 0], mesh.nelements)[parents]

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
@@ -20,7 +19,7 @@ from .algebraic import error_in_data
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
-from .forward import BATCH, ROUNDING, LinearMap, dense
+from .forward import ROUNDING, SizedMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
@@ -29,7 +28,7 @@ from .states import Energy, SparseSystem
 SMALL_FORWARD_MATRIX = 10_000_000
 
 
-class LinearProblem(LinearMap, EquationProblem):
+class LinearProblem(SizedMap, EquationProblem):
     """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
 
     Parameters
@@ -97,10 +96,10 @@ class LinearProblem(LinearMap, EquationProblem):
     @property
     def rounding(self) -> float:
         """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self._solve_rounding + self.factor.tolerance * self._leverage)
+        return max(ROUNDING, self.solve_rounding + self.factor.tolerance * self._leverage)
 
     @property
-    def _solve_rounding(self) -> float:
+    def solve_rounding(self) -> float:  # type: ignore[override]
         """What rounding takes of the states behind a reading, relative to them."""
         return self.factor.rounding
 
@@ -142,72 +141,42 @@ class LinearProblem(LinearMap, EquationProblem):
     def system(self) -> SparseSystem | None:
         """Operator, load and sensors on the free dofs."""
         free = self.free
-        values, H = self.boundary.values, self.sensors.matrix
+        values = self.boundary.values
+        A, load, H = self.operator[free][:, free], self.load[free], self.sensors.matrix
         known = (self.source - self.operator @ values)[free]
-        return SparseSystem(self.operator[free][:, free], self.load[free], H[:, free], known, H @ values)
+        return SparseSystem(A, load, H[:, free], known, H @ values, lambda: self.factor)
 
-    def apply(self, fields: Any) -> Array:
-        """``H S`` applied to columns of parameter dofs: sensor values of their states, data and source set to zero."""
-        return self._observed(fields)[0]
-
-    def _observed(self, fields: Any) -> tuple[Array, Array]:
-        """`apply`, and the largest value of every state on the way."""
+    def read(self, fields: Any) -> tuple[Array, Array]:
+        """``H S`` for columns of parameter dofs, data and source set to zero, and the largest value of every state."""
         u = np.zeros((self.basis.N, fields.shape[1]))
         u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
         return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0)
 
-    def adjoint(self, weights: Array) -> Array:
-        """``(H S)'`` applied to columns of sensor weights: functionals on the parameter's dofs."""
-        return self._pulled_back(weights)[0]
-
-    def _pulled_back(self, weights: Array) -> tuple[Array, Array]:
-        """`adjoint`, and the largest value of every adjoint state on the way."""
+    def pull(self, weights: Array) -> tuple[Array, Array]:
+        """``(H S)'`` for columns of sensor weights, and the largest value of every adjoint state."""
         z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
         return np.asarray(self.load[self.free].T @ z), np.abs(z).max(axis=0, initial=0.0)
 
-    @cached_property
-    def _forward(self) -> tuple[Array, Array, Array]:
-        """F, and a and b such that rounding may have moved ``F_ij`` by a part of ``a_i b_j``."""
-        k, m = self.parameters.dimension, self.observation_count
-        B = self.parameters.matrix
-        if k <= m:
-            parts = [self._observed(B[:, j : j + BATCH]) for j in range(0, k, BATCH)]
-            weights = np.tile(np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel(), m // self.sensors.count)
-            return frozen(np.hstack([values for values, _ in parts])), weights, np.hstack([sizes for _, sizes in parts])
-        unit = np.eye(m)
-        rows = [self._pulled_back(unit[:, i : i + BATCH]) for i in range(0, m, BATCH)]
-        loads = np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
-        return frozen(np.hstack([B.T @ values for values, _ in rows]).T), np.hstack([sizes for _, sizes in rows]), loads
+    @property
+    def readings(self) -> Array:
+        """Of the sensors, time after time."""
+        weights = np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+        return np.tile(weights, self.observation_count // self.sensors.count)
 
     @property
-    def matrix(self) -> Array:
-        """``F = H S l B``, ``(observations, dimension)``: from coordinates to data, computed once.
-
-        By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
-        """
-        return self._forward[0]
+    def loads(self) -> Array:
+        """Of the columns of the class."""
+        B = self.parameters.matrix
+        return np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
 
     def rounding_of(self, data: Data | None) -> float:
         """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
         return self.rounding * (1.0 if data is None else data.spread)
 
-    def error(self, data: Data | None) -> float:
-        """What rounding may have moved the forward map by, as a norm from Q to Y.
-
-        Rounding errors of states are relative to their largest values, which may be far above what the sensors read of
-        them: where modes have decayed, or readings cancel. (Where an iteration ends early, `rounding_of` knows that.)
-        For a class whose forward matrix is dense.
-        """
-        weights, size = self.forward_sizes
-        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
-        return max(ROUNDING, self._solve_rounding) * seen * size
-
-    @cached_property
-    def forward_sizes(self) -> tuple[Array, float]:
-        """A weight for each reading, and a number: their product bounds what is read of states of norm one in Q."""
-        _, weights, sizes = self._forward
-        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
-        return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
+    def exact(self, purpose: str) -> LinearProblem:
+        """Itself, if the solves with its factorization end at rounding."""
+        self.factor.exact(purpose)
+        return self
 
     def misfit_gradient(self, parameter: Any, data: Data) -> Array:
         """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.

@@ -11,7 +11,6 @@ from scipy.sparse import csr_matrix
 from skfem import Basis
 from skfem.mesh import MeshQuad1
 
-from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import (
     MESHES,
@@ -24,6 +23,7 @@ from ..mesh.elements import (
 )
 from ..mesh.geometry import region_elements
 from ..mesh.locate import Locator, interpolation_matrix
+from .functions import Declared, FunctionClass
 from .space import ParameterSpace
 
 # How far fine functions may be from coarse ones that they are, at any point.
@@ -53,9 +53,10 @@ class FunctionSpace(ParameterSpace):
         self.functions = tuple(functions)
         super().__init__(basis, np.column_stack(columns), inner=inner)
 
-    def functions_at(self, x: Array) -> Array:
-        """The functions at points ``(dimension, points)``: shape ``(functions, points)``."""
-        return np.array([np.broadcast_to(f(x) if callable(f) else f, x.shape[1:]) for f in self.functions])
+    def functions_on(self, mesh: Any) -> FunctionClass | None:
+        """The functions themselves, where the norm is that of L2; refused if one of them is not declared."""
+        declared = Declared(self.functions)
+        return FunctionClass(declared, mesh, self.root) if self.inner == "l2" else None
 
 
 class RegionSpace(ParameterSpace):

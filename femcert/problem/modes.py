@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..linalg import canonical_eigenpairs
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_state_basis, mass_matrix
+from .functions import BoxModes, FunctionClass, Waves
 from .space import ParameterSpace
 
 Box = Sequence[Sequence[float]]
@@ -50,6 +51,15 @@ class _ProductSpace(ParameterSpace):
         return self._scales[:, None] * self._modes(x)
 
     @property
+    def waves(self) -> Waves:
+        """The functions that the columns interpolate."""
+        return Waves(self.functions_at, self.steepness, self.amplitudes)
+
+    def functions_on(self, mesh: Any) -> FunctionClass | None:
+        """The modes themselves, where the norm is that of L2."""
+        return FunctionClass(self.waves, mesh, self.root) if self.inner == "l2" else None
+
+    @property
     def lengths(self) -> Array:
         """Sides of the box."""
         return self.high - self.low
@@ -78,6 +88,14 @@ class SineSpace(_ProductSpace):
 
     _first = 1
     _mode = np.sin
+
+    def dirichlet_modes(self) -> BoxModes | None:
+        """The sines, where the norm is that of L2."""
+        if self.inner != "l2":
+            return None
+        squares = np.sum((np.pi * self.frequencies / self.lengths[:, None]) ** 2, axis=0)
+        norms = self.amplitudes * np.sqrt(np.prod(self.lengths / 2.0))
+        return BoxModes(self.waves, self.low, self.high, squares, norms)
 
 
 class CosineSpace(_ProductSpace):

@@ -13,6 +13,7 @@ from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from .base import EquationProblem
 from .boundary import Value
+from .curvature import Curvature
 from .data import Data
 from .forward import ROUNDING, Linearization, dense
 from .sensors import Sensors
@@ -67,6 +68,10 @@ class Tangent(Linearization):
     def adjoint(self, weights: Array) -> Array:
         """Its transpose, by adjoint solves."""
         return -np.asarray(self.coupling.T @ self.factor.solve_transposed(dense(self._sensors.T @ weights)))
+
+    def curvature(self, data: Data | None) -> Curvature | None:
+        """What the problem knows of how its Jacobian changes."""
+        return self.problem.curvature_at(self, data)
 
     def rounding_of(self, data: Data | None) -> float:
         """A solve loses digits as the condition number of the derivative says."""
@@ -156,6 +161,10 @@ class NonlinearProblem(EquationProblem):
         u, factor = self._newton(q)
         self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(self._coupling(u, q)[self.free]))
         return self._latest
+
+    def curvature_at(self, point: Tangent, data: Data | None) -> Curvature | None:
+        """Bounds of the change of the Jacobian around a parameter, in the norm of the data; None: nothing is known."""
+        return None
 
     def energy(self, parameter: Any = None, state: Any = None) -> Energy | None:
         """The norm of the derivative in the state at a pair, by default at a lift of the Dirichlet values."""

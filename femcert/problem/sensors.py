@@ -2,25 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags, issparse
+from scipy.sparse import csr_matrix, diags, identity, issparse
 from scipy.spatial import cKDTree
 from skfem import Basis, asm
 
 from ..checks import Array, coordinates, freeze_sparse, number, real_array
-from ..errors import InputError
+from ..errors import InputError, UncertifiedError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import check_state_basis, constant_basis
-from ..mesh.geometry import measures
-from ..mesh.integrate import covered_area, disc_matrix
+from ..mesh.geometry import diameters, is_affine, measures
+from ..mesh.integrate import covered_area, disc_averages, disc_matrix
 from ..mesh.locate import Locator, interpolation_matrix
+from ..mesh.sample import MOST_ORDER, Sampler
 from ..shown import Shown, of_basis
+from .functions import radius_around, resolved_degree
 from .local_spaces import region_indicators
+
+
+@dataclass(frozen=True)
+class PointLoads:
+    """Point values on a line as functionals: ``v -> sum_j w_ji v(x_j)`` for sensor i.
+
+    Attributes
+    ----------
+    points
+        ``x_j``, ``(n,)``.
+    weights
+        ``w``, sparse ``(n, count)``.
+    """
+
+    points: Array
+    weights: Any
+
+
+@dataclass(frozen=True)
+class Representers:
+    """Sensors as functionals of functions: ``H_i v = (d_i, v) + point values``, as far as the mesh resolves them.
+
+    On finite-element functions of the sensors' basis that is what the rows of the matrix give, to rounding.
+
+    Attributes
+    ----------
+    means, rest
+        Sparse ``(elements, count)``: means of the densities d_i on the elements, and ``‖d_i - mean‖²`` there.
+    loads
+        Point values, on a line only.
+    """
+
+    means: Any
+    rest: Any
+    loads: PointLoads | None = None
 
 
 class Sensors(Shown):
@@ -64,15 +102,61 @@ class Sensors(Shown):
         """Number of sensors m."""
         return int(self.matrix.shape[0])
 
-    def densities(self) -> tuple[Any, Any] | None:
-        """Densities d_i with ``H_i v = (d_i, v)``, as far as the mesh resolves them; None where there are none.
+    def representers(self) -> Representers | None:
+        """The sensors as functionals bounded on H1; None where they are known by their matrix only."""
+        return None
+
+    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array] | None:
+        """What the sensors read of smooth functions themselves; None where they are known by their matrix only.
+
+        The default integrates against densities that are constant on elements.
+
+        Parameters
+        ----------
+        functions_at
+            ``(dimension, points) -> (functions, points)``.
+        steepness
+            s: the n-th derivatives of a function are at most ``s^n`` times its largest value.
 
         Returns
         -------
-        means, rest
-            Sparse ``(elements, count)``: means of d_i on the elements, and ``‖d_i - mean‖²`` there.
+        values, errors
+            ``(count, functions)``, and ``(count,)``: how far they may be off for functions with values up to one.
+
+        Raises
+        ------
+        CoarseMeshError
+            The elements are so large for the functions that no rule integrates them.
         """
+        found = self.representers()
+        if found is None or self.basis is None or (found.rest.nnz and found.rest.data.any()):
+            return None
+        mesh = self.basis.mesh
+        values = np.zeros((self.count, functions_at(mesh.p[:, :1]).shape[0]))
+        errors = np.zeros(self.count)
+        if found.means.nnz:
+            degree, remainder = _resolved(mesh, steepness, mesh.t.shape[0])
+            sampler = Sampler(mesh, degree + _spare(mesh.t.shape[0]))
+            sampled = functions_at(sampler.x.reshape(mesh.dim(), -1)).reshape(-1, *sampler.dx.shape)
+            values += found.means.T @ np.array([sampler.integral(f) for f in sampled]).T
+            # A density that integrates to one makes an average.
+            errors += 2.0 * remainder * np.asarray(abs(found.means).T @ measures(mesh))
+        if found.loads is not None:
+            values += found.loads.weights.T @ functions_at(found.loads.points[None]).T
+        return values, errors
+
+    def on(self, basis: Basis) -> Sensors | None:
+        """The same sensors for states on another basis of the same domain; None where that is not known."""
         return None
+
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """Points ``(dimension, n)`` and weights ``(count, n)`` with ``H_i u = sum_j w_ij u(x_j)`` for a function u.
+
+        For a finite-element function on `basis`; of another function it is its interpolant that is read, except where
+        the sensors are point values.
+        """
+        used = np.flatnonzero(abs(self.matrix).sum(axis=0))
+        return basis.doflocs[:, used], self.matrix[:, used].toarray()
 
     def __call__(self, state: Any) -> Array:
         """Values of the sensors on a dof vector, or on columns."""
@@ -100,6 +184,26 @@ class PointSensors(Sensors):
         cells = _inside(basis, self.points)
         self.bounded = basis.mesh.dim() == 1
         super().__init__(interpolation_matrix(basis, self.points.T, cells), basis)
+
+    def representers(self) -> Representers | None:
+        """Point loads on a line; None in the plane, where point values are not bounded on H1."""
+        if not self.bounded:
+            return None
+        assert self.basis is not None
+        none = csr_matrix((self.basis.mesh.nelements, self.count))
+        return Representers(none, none, PointLoads(self.points[:, 0], identity(self.count, format="csr")))
+
+    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array]:
+        """Their values at the points."""
+        return functions_at(self.points.T).T, np.zeros(self.count)
+
+    def on(self, basis: Basis) -> PointSensors:
+        """At the same points."""
+        return PointSensors(basis, self.points)
+
+    def read_at(self, basis: Basis) -> tuple[Array, Array]:
+        """The points themselves, for any function."""
+        return self.points.T, np.eye(self.count)
 
 
 class AverageSensors(Sensors):
@@ -135,10 +239,18 @@ class AverageSensors(Sensors):
             where = self.points[i].tolist()
             raise InputError(f"the disc of sensor {i} at {where} is too small to be told from a point")
 
-    def densities(self) -> tuple[Any, Any]:
-        """Of the discs: constant inside them, so that only elements on their edges have a rest."""
+    def representers(self) -> Representers:
+        """Constant densities inside the discs, so that only elements on their edges have a rest.
+
+        Raises
+        ------
+        UncertifiedError
+            The matrix does not integrate exactly: the elements are quadrilaterals that are no parallelograms.
+        """
         assert self.basis is not None
         mesh = self.basis.mesh
+        if not is_affine(mesh):
+            raise UncertifiedError("averages over discs are not exact on quadrilaterals that are no parallelograms")
         parts = csr_matrix(disc_matrix(constant_basis(self.basis), self.points.T, self.radius)).T.tocsr()
         area = measures(mesh)
         height = 1.0 / covered_area(mesh, self.points.T, self.radius)
@@ -146,7 +258,19 @@ class AverageSensors(Sensors):
         # int d² = height int d, since d is either 0 or its height.
         rest = csr_matrix(parts @ diags(height) - means.multiply(parts))
         rest.data = np.maximum(rest.data, 0.0) + 1e-14 * height.max() ** 2 * area.max()
-        return means, rest
+        return Representers(means, rest)
+
+    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array]:
+        """Their averages over the discs, by a rule on every piece of a disc in an element."""
+        assert self.basis is not None
+        mesh = self.basis.mesh
+        degree, remainder = _resolved(mesh, steepness, min(mesh.t.shape[0], 3))
+        values = disc_averages(mesh, self.points.T, self.radius, functions_at, degree).T
+        return values, np.full(self.count, 2.0 * remainder)
+
+    def on(self, basis: Basis) -> AverageSensors:
+        """Over the same discs."""
+        return AverageSensors(basis, self.points, radius=self.radius)
 
 
 class RegionSensors(Sensors):
@@ -165,9 +289,9 @@ class RegionSensors(Sensors):
         _refuse_equal_rows(self.matrix)
         self._means = freeze_sparse(indicators @ diags(1.0 / (indicators.T @ areas)))
 
-    def densities(self) -> tuple[Any, Any]:
-        """Of the regions: constants on elements."""
-        return self._means, csr_matrix(self._means.shape)
+    def representers(self) -> Representers:
+        """Densities that are constant on elements."""
+        return Representers(self._means, csr_matrix(self._means.shape))
 
 
 class MatrixSensors(Sensors):
@@ -199,6 +323,20 @@ def sensor_points(basis: Basis, points: Any) -> Array:
         i, j = min(pairs)
         raise InputError(f"sensors {i} and {j} are both at {array[i].tolist()}; expected distinct points")
     return array
+
+
+def _resolved(mesh: Any, steepness: float, corners: int) -> tuple[int, float]:
+    """The degree of a rule on pieces with so many corners that integrates functions to a remainder, and that."""
+    h = float(diameters(mesh).max())
+    most = MOST_ORDER[corners] - _spare(corners)
+    degree, remainder = resolved_degree(steepness, h, radius_around(h, mesh.dim()), most)
+    # Two of the rules on triangles have negative weights.
+    return degree + (corners == 3 and degree in (3, 7)), remainder
+
+
+def _spare(corners: int) -> int:
+    """The degree that the Jacobian of a quadrilateral takes."""
+    return 1 if corners == 4 else 0
 
 
 def _inside(basis: Basis, points: Array) -> NDArray[np.int64]:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import diags, identity, issparse
+from scipy.sparse import csr_matrix, diags, identity, issparse
 from skfem import Basis
 
 from ..checks import (
     Array,
+    count,
     freeze_sparse,
     frozen,
     number,
@@ -25,6 +26,7 @@ from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, degree, mass_matrix
 from ..shown import Shown, of_basis
+from .functions import BoxModes, FunctionClass
 
 INNER = ("l2", "euclidean")
 BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
@@ -70,16 +72,14 @@ class ParameterSpace(Shown):
     Parameters
     ----------
     basis
-        Where the parameter lives (its dofs); the spaces below derive it from the state's basis.
+        Where the parameter lives (its dofs); the spaces below derive it from the state's basis. A `CoordinateSpace` has
+        none: its `basis` is None.
     matrix
         ``B``: dense ``(N, k)`` for global modes, sparse for local functions.
     inner
         ``"l2"``: the norm of Q is that of L2(Omega). ``"euclidean"``: the Euclidean norm of the dof vector, as in
         the paper; it drifts under mesh refinement, so it is for reproducing the paper only.
     """
-
-    # Of x, given by the user, where the columns are interpolants of these.
-    functions: tuple[Any, ...] = ()
 
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
         degree(basis)
@@ -88,7 +88,7 @@ class ParameterSpace(Shown):
             raise InputError(f"inner is {_shown(inner)}; expected one of {', '.join(INNER)}")
         if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:
             raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
-        self.basis = basis
+        self.basis: Any = basis
         self.inner = inner
         self.matrix = freeze_sparse(matrix) if issparse(matrix) else frozen(matrix)
         self.ball: Ball | None = None
@@ -98,12 +98,29 @@ class ParameterSpace(Shown):
         ball = {} if self.ball is None else {"ball": f"radius {self.ball.radius:g}, {self.ball.norm}"}
         within = "" if self.ball is None else f", in a ball of radius {self.ball.radius:g}"
         short = f"dimension {self.dimension}, {self.norm_name}{within}"
-        return {"class": short, "fields": of_basis(self.basis), "norm": self.norm_name, **ball}
+        fields = f"{self.size} numbers" if self.basis is None else of_basis(self.basis)
+        return {"class": short, "fields": fields, "norm": self.norm_name, **ball}
+
+    def functions_on(self, mesh: Any) -> FunctionClass | None:
+        """The functions of x that the columns interpolate, integrated on a mesh; None: the columns are the class.
+
+        A claim about the continuous problem speaks of these functions where there are some.
+        """
+        return None
+
+    def dirichlet_modes(self) -> BoxModes | None:
+        """The same functions where they are eigenfunctions of the Laplacian on a box, zero on its boundary; or None."""
+        return None
 
     @property
     def dimension(self) -> int:
         """Number of coordinates k."""
         return int(self.matrix.shape[1])
+
+    @property
+    def size(self) -> int:
+        """Length of the dof vectors q."""
+        return int(self.matrix.shape[0])
 
     @cached_property
     def weight(self) -> Any:
@@ -169,14 +186,15 @@ class ParameterSpace(Shown):
 
         The remainder is a dof vector, orthogonal to the class in the inner product of Q.
         """
-        q = real_vector(field, self.basis.N, "field")
+        q = real_vector(field, self.size, "field")
         c = self.solve_gram(np.asarray(self.matrix.T @ (self.weight @ q)))
         return c, q - np.asarray(self.matrix @ c)
 
     def norm(self, field: Any) -> float:
         """``‖q‖_Q`` of a dof vector."""
-        q = real_vector(field, self.basis.N, "field")
-        with np.errstate(over="ignore"):
+        q = real_vector(field, self.size, "field")
+        # Of numbers whose squares are none it is infinite or NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
             return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
     def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
@@ -193,10 +211,12 @@ class ParameterSpace(Shown):
         size = number(radius, "radius", above=0.0)
         result = copy.copy(self)
         if issparse(norm):
-            result.ball = Ball(size, "matrix", _checked_norm(norm, self.basis.N))
+            result.ball = Ball(size, "matrix", _checked_norm(norm, self.size))
             return result
         if not isinstance(norm, str) or norm not in BALL_NORMS:
             raise InputError(f"norm is {_shown(norm)}; expected one of {', '.join(BALL_NORMS)}, or a sparse matrix")
+        if self.basis is None:
+            raise InputError(f"norm={norm!r} needs functions on a mesh; expected the sparse matrix of a norm")
         if norm != "l2" and degree(self.basis) == 0:
             raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
         if norm == "h2":
@@ -235,7 +255,7 @@ class ParameterSpace(Shown):
 
     def split(self, field: Any) -> Split:
         """The projection of a dof vector on the class, its rest, and how far it is from the class, all in one."""
-        q = real_vector(field, self.basis.N, "field")
+        q = real_vector(field, self.size, "field")
         c, remainder = self.project(q)
         outside, member = self.norm(remainder), np.asarray(self.matrix @ c)
         factor = self.shrinkage(member)
@@ -295,5 +315,43 @@ class FullSpace(ParameterSpace):
 
     def project(self, field: Any) -> tuple[Array, Array]:
         """The field itself; the remainder is zero."""
-        q = real_vector(field, self.basis.N, "field")
+        q = real_vector(field, self.size, "field")
         return q.copy(), np.zeros_like(q)
+
+
+class CoordinateSpace(ParameterSpace):
+    """Vectors of k numbers with ``‖q‖_Q² = q' G q``: parameters of which no mesh is known, only matrices.
+
+    Parameters
+    ----------
+    dimension
+        k.
+    gram
+        G, symmetric positive definite, sparse or dense ``(k, k)``: the mass matrix of the code that made the forward
+        map. Default: the identity.
+
+    Examples
+    --------
+    >>> space = CoordinateSpace(2, gram=[[2.0, 0.0], [0.0, 0.5]])
+    >>> space.norm([1.0, 2.0])
+    2.0
+    """
+
+    def __init__(self, dimension: int, *, gram: Any = None) -> None:
+        k = count(dimension, "dimension")
+        self.basis = None
+        self.inner = "gram"
+        self.matrix = freeze_sparse(identity(k, format="csr"))
+        self.ball = None
+        matrix = identity(k, format="csr") if gram is None else csr_matrix(gram)
+        self._gram = _checked_norm(matrix, k)
+
+    @cached_property
+    def weight(self) -> Any:
+        """G."""
+        return self._gram
+
+    @property
+    def norm_name(self) -> str:
+        """The norm of the Gram matrix."""
+        return "norm of the Gram matrix"

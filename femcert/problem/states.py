@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
-from ..checks import Array, freeze_sparse
+from ..checks import Array, freeze_sparse, real_vector
 from ..linalg import Factorization
 from ..mesh.elements import mass_matrix
 from .boundary import BoundaryConditions
@@ -51,6 +51,8 @@ class SparseSystem:
         f, with what prescribed values add to it.
     prescribed
         What the sensors read of the prescribed values themselves.
+    factorize
+        Gives the factorization of A that the problem itself solves with, made when it is first asked for.
     """
 
     operator: Any
@@ -58,6 +60,12 @@ class SparseSystem:
     sensors: Any
     known: Array
     prescribed: Array
+    factorize: Callable[[], Factorization]
+
+    @property
+    def factor(self) -> Factorization:
+        """The factorization of A."""
+        return self.factorize()
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,11 @@ class StateEquation(ABC):
 
         Several columns where the state has several time levels.
         """
+
+    def boundary_defect(self, state: Any, parameter: Any) -> float:
+        """``‖u - g‖`` in L2 of the Dirichlet boundary; where there is an initial value, its error too."""
+        defect = real_vector(state, self.basis.N, "state") - self.boundary.values
+        return float(np.sqrt(max(defect @ (self.boundary.mass @ defect), 0.0)))
 
     @abstractmethod
     def derivatives(self, state: Any, parameter: Any) -> tuple[Any, Any]:

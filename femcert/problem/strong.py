@@ -6,19 +6,31 @@ anywhere, so that its integrals are exact, or known not to be.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from skfem import Basis
 
 from ..checks import Array
 from ..errors import InputError
 from ..mesh.elements import degree
-from ..mesh.sample import MOST_ORDER, PolynomialFit, Sampler, norming_constant, polynomial_fit
+from ..mesh.sample import (
+    MOST_ORDER,
+    Points,
+    PolynomialFit,
+    Sampler,
+    norming_constant,
+    offers,
+    polynomial_fit,
+    values_at,
+)
 from .boundary import BoundaryConditions
 from .coefficients import (
     Coefficient,
+    at_points,
     check_sign,
     largest_error,
     polynomial_degree,
@@ -29,13 +41,6 @@ from .coefficients import (
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
-
-
-class Sampled(Protocol):
-    """A scalar field that can be evaluated at the points of a sampler."""
-
-    def at(self, sampler: Sampler) -> Array:
-        """Values, ``(elements, points)``."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,18 @@ class Given:
             return values
         return self._samples(sampler)
 
+    def at_points(self, points: Points) -> Array:
+        """Values, ``(points,)``."""
+        return at_points(self.value, points, self.name)
+
+    def gradient_at(self, points: Points) -> Array | None:
+        """The gradient, ``(dimension, points)``; None of a function without one, and where the value may jump."""
+        value: Any = self.value
+        if offers(value, "gradient"):
+            return values_at(value.gradient, points.x, f"{self.name}.gradient", vector=True)
+        jumps = isinstance(value, Mapping) or np.ndim(value) > 0
+        return None if callable(value) or jumps else np.zeros(points.x.shape)
+
     def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements.
 
@@ -108,6 +125,12 @@ class Given:
         norming = norming_constant(self._enough(mesh), self.degree)
         return np.asarray(self.error + norming * (self.error + self.fit(mesh).away))
 
+    def on_pieces(self, mesh: Any, parents: NDArray[np.int64]) -> Coefficient:
+        """The same on the pieces of the elements of a mesh, `parents[i]` the element that piece i is of."""
+        if self.varies:
+            return self.value
+        return np.asarray(np.broadcast_to(self.at(Sampler(mesh, 0))[:, 0], mesh.nelements)[parents])
+
     def _enough(self, mesh: Any) -> Sampler:
         """Points that determine a polynomial of its degree."""
         assert self.degree is not None
@@ -122,24 +145,41 @@ ZERO = Given(0.0, "reaction")
 
 
 @dataclass(frozen=True)
-class Field:
-    """A finite-element function; with ``exponential=True``, its exponential."""
+class Interpolant:
+    """A finite-element function.
+
+    Attributes
+    ----------
+    sign
+        Which values `at` accepts: ``"positive"``, ``"nonnegative"`` or ``"any"``.
+    """
 
     basis: Basis
     dofs: Array
-    exponential: bool = False
     sign: str = "any"
 
     error = 0.0
+    exponential = False
+    # The value of the finite-element function at which the field is 1.
+    one = 1.0
 
     @property
     def degree(self) -> int:
         """Of the polynomials that it is on the elements; of an exponential, the exponent."""
         return degree(self.basis)
 
+    @property
+    def varies(self) -> bool:
+        """Whether it may vary within an element."""
+        return self.degree > 0
+
     def doubt_on(self, mesh: Any) -> str:
         """None."""
         return ""
+
+    def on_pieces(self, mesh: Any, parents: NDArray[np.int64]) -> Coefficient | None:
+        """None: it is known by its dofs on one mesh."""
+        return None
 
     def fit(self, mesh: Any) -> PolynomialFit:
         """The polynomials on the elements; of an exponential, the exponent."""
@@ -150,14 +190,49 @@ class Field:
         """Nothing."""
         return np.zeros(mesh.nelements)
 
+    def of(self, value: Any, slope: Any, exp: Callable[[Any], Any] = np.exp) -> tuple[Any, Any]:
+        """The field and its gradient from those of the finite-element function (arrays, or tensors with their `exp`).
+
+        The gradient is None if `slope` is.
+        """
+        return value, slope
+
     def at(self, sampler: Sampler) -> Array:
         """Values at the points."""
-        values = sampler.values(self.basis, self.dofs)
-        if self.exponential:
-            with np.errstate(over="ignore", under="ignore"):
-                values = np.exp(values)
+        with np.errstate(over="ignore", under="ignore"):
+            values, _ = self.of(sampler.values(self.basis, self.dofs), None)
         check_sign(values, "the conductivity" if self.sign == "positive" else "the field", self.sign)
-        return values
+        return np.asarray(values)
+
+    def at_points(self, points: Points) -> Array:
+        """Values, ``(points,)``."""
+        return np.asarray(self.of(points.values(self.basis, self.dofs), None)[0])
+
+    def gradient_at(self, points: Points) -> Array | None:
+        """The gradient inside of the elements, ``(dimension, points)``; None of constants on them, which jump."""
+        if not self.varies:
+            return None
+        slope = points.gradients(self.basis, self.dofs)
+        return np.asarray(self.of(points.values(self.basis, self.dofs), slope)[1])
+
+
+@dataclass(frozen=True)
+class Exponential(Interpolant):
+    """The exponential of a finite-element function."""
+
+    sign: str = "positive"
+
+    exponential = True
+    one = 0.0
+
+    def of(self, value: Any, slope: Any, exp: Callable[[Any], Any] = np.exp) -> tuple[Any, Any]:
+        """See `Interpolant.of`."""
+        field = exp(value)
+        return field, None if slope is None else field * slope
+
+
+# What the parameter, a state or a rate is in a strong form.
+Field = Interpolant
 
 
 @dataclass(frozen=True)
@@ -171,7 +246,8 @@ class StrongForm:
     boundary
         As algebra, with the values as they were given.
     unknown
-        Which of them the parameter gives: ``"source"``, ``"conductivity"``, or ``"initial"`` for the equation at one
+        Which of them the parameter gives, as an `Interpolant` or `Exponential` of its dof values: ``"source"`` (then
+        moving the parameter by a function moves f by it), ``"conductivity"``, or ``"initial"`` for the equation at one
         time of a state whose initial value is unknown.
     """
 
@@ -180,6 +256,45 @@ class StrongForm:
     source: Given | Field
     boundary: BoundaryConditions
     unknown: str = "source"
+
+    def residual_at(self, u: Any, points: Points) -> Array | None:
+        """``-div(a grad u) + c u - f`` of a function u, ``(points,)``; None where `divergence_at` is None."""
+        r = self.divergence_at(u, points)
+        if r is None:
+            return None
+        if not is_zero(self.reaction):
+            r = r + self.reaction.at_points(points) * values_at(u, points.x, "state")
+        return np.asarray(r - self.source.at_points(points))
+
+    def divergence_at(self, u: Any, points: Points) -> Array | None:
+        """``-div(a grad u) = -a laplacian(u) - grad(a) . grad(u)`` of a function u, ``(points,)``.
+
+        None where u offers no ``laplacian(x)``, where a jumps or its gradient is not known, and where a varies and u
+        offers no ``gradient(x)``.
+        """
+        a = self.conductivity
+        slope = a.gradient_at(points)
+        if slope is None or not offers(u, "laplacian") or (a.varies and not offers(u, "gradient")):
+            return None
+        r = -a.at_points(points) * values_at(u.laplacian, points.x, "state.laplacian")
+        if a.varies:
+            r -= (slope * values_at(u.gradient, points.x, "state.gradient", vector=True)).sum(axis=0)
+        return r
+
+
+def differences(field: Given | Field, points: Points, step: float | Array) -> Array:
+    """The gradient of a field inside of the cells, ``(dimension, points)``, by central differences of its values.
+
+    Of order four; `step` is a length, or one for each point. Zero where the field does not vary within an element.
+    """
+    if not field.varies:
+        return np.zeros(points.x.shape)
+
+    def at(move: Array) -> Array:
+        return field.at_points(points.moved(move[:, None] * step))
+
+    moves = np.eye(len(points.x))
+    return np.array([(8.0 * (at(e) - at(-e)) - (at(2.0 * e) - at(-2.0 * e))) / (12.0 * step) for e in moves])
 
 
 def is_zero(field: Any) -> bool:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from skfem import Basis
 
 from ..checks import Array, count, frozen, number, real_array, real_vector
@@ -16,8 +15,9 @@ from ..mesh.integrate import ray_matrix, sampled_ray_matrix
 from ..mesh.locate import Locator
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home
+from .closed_maps import ContinuousMap, ray_map
 from .data import Data
-from .forward import ROUNDING, LinearMap, dense
+from .forward import SizedMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 
@@ -77,7 +77,7 @@ class RaySensors(Sensors):
             raise InputError(f"no ray at angle {self.angles[np.argmin(hits)]:g} meets the mesh; check spacing and bins")
 
 
-class Tomography(LinearMap, Problem):
+class Tomography(SizedMap, Problem):
     """Recover an image q from its line integrals ``y = R q``.
 
     There is no state equation: the "state" that the rays see is the image itself, so a candidate's state is None.
@@ -125,6 +125,10 @@ class Tomography(LinearMap, Problem):
             "sensors": in_brief(self.sensors),
         }
 
+    def closed_map(self, whitening: Array) -> ContinuousMap:
+        """Line integrals of the image itself, see `femcert.problem.closed_maps.ray_map`."""
+        return ray_map(self, whitening)
+
     def check_state(self, state: Any) -> Array:
         """An image, or an `InputError`."""
         return real_vector(state, self.basis.N, "state")
@@ -145,44 +149,39 @@ class Tomography(LinearMap, Problem):
         """``(q - u, phi_i)``: how far an image that is given as a state is from the parameter."""
         return np.asarray(mass_matrix(self.basis) @ (self.check_parameter(parameter) - self.check_state(state)))
 
-    def apply(self, fields: Any) -> Array:
-        """``R`` applied to columns of images."""
-        return np.asarray(self.sensors.matrix @ dense(fields))
+    def read(self, fields: Any) -> tuple[Array, Array]:
+        """``R`` for columns of images, and the largest value of each."""
+        columns = dense(fields)
+        return np.asarray(self.sensors.matrix @ columns), np.abs(columns).max(axis=0)
 
-    def adjoint(self, weights: Array) -> Array:
-        """``R'`` applied to columns of ray weights (back projection)."""
-        return np.asarray(self.sensors.matrix.T @ weights)
+    def pull(self, weights: Array) -> tuple[Array, Array]:
+        """``R'`` for columns of ray weights (back projection), and the largest weights."""
+        return np.asarray(self.sensors.matrix.T @ weights), np.abs(weights).max(axis=0)
 
     @cached_property
-    def matrix(self) -> Array:
-        """``R B``, from coordinates to data."""
-        return frozen(dense(self.sensors.matrix @ self.parameters.matrix))
+    def _sized(self) -> tuple[Array, Array, Array]:
+        """By one product, whatever the class."""
+        H, B = self.sensors.matrix, self.parameters.matrix
+        return frozen(dense(H @ B)), self.readings, np.asarray(dense(np.abs(B).max(axis=0))).ravel()
+
+    @cached_property
+    def readings(self) -> Array:
+        """Lengths of the rays in the mesh."""
+        return np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+
+    @property
+    def loads(self) -> Array:
+        """Of the columns of the class: there is no load between a parameter and its image."""
+        return np.asarray(dense(np.abs(self.parameters.matrix).max(axis=0))).ravel()
 
     @cached_property
     def offset(self) -> Array:
         """Zero: an empty image has no line integrals."""
         return frozen(np.zeros(self.observation_count))
 
-    def error(self, data: Data | None) -> float:
-        """What rounding may have moved the forward map by, as a norm from Q to Y."""
-        weights, size = self.forward_sizes
-        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
-        return ROUNDING * seen * size
-
-    @cached_property
-    def forward_sizes(self) -> tuple[Array, float]:
-        """A weight for each ray, and a number: their product bounds what is read of images of norm one in Q."""
-        sizes = np.asarray(dense(np.abs(self.parameters.matrix).max(axis=0))).ravel()
-        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
-        return self._weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
-
-    @cached_property
-    def _weights(self) -> Array:
-        return np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
-
     def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
         """What rounding may leave in ``R u - y``, in the norm of Y."""
-        sizes = np.abs(state).max() * self._weights
+        sizes = np.abs(state).max() * self.readings
         return self.rounding_of(data) * (data.norm(sizes) + data.norm(data.values))
 
 

@@ -4,13 +4,12 @@ The physics residual comes as the paper's RMS, and as a dual norm over the conti
 """
 
 from .boundary import boundary_norm
-from .checker import flux_majorant
-from .components import COMPONENTS, Residuals, evaluate
 from .dual import DualNorm, dual_norm
 from .friedrichs import friedrichs_constant, poincare_constant
+from .heat import SpaceTimeNorm, space_time_norm
+from .majorant import flux_majorant
 from .optimality import KKT, kkt_residual, reduced_gradient_norm
-from .parabolic import SpaceTimeNorm, space_time_norm
-from .strong import strong_rms
+from .residuals import COMPONENTS, Residuals, evaluate, strong_rms
 
 __all__ = [
     "COMPONENTS",

@@ -11,10 +11,11 @@ from ..checks import Array
 from ..errors import UncertifiedError
 from ..problem.base import Problem
 from ..problem.boundary import Part
-from ..problem.forward import ROUNDING
 from ..problem.polynomial import declared_error
+from ..problem.states import StateEquation
 from .edges import Edges
-from .norms import StateNorm, state_norm
+from .energy import StateNorm, state_equation, state_norm
+from .remainders import ROUNDING, finished_upper
 
 # A value that differs this much, relative to the largest on its edge, from its limit at the end is not continuous; but
 # for rounding, relative to the largest of all.
@@ -57,35 +58,36 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
         There is no energy norm (an operator that is not definite), or only its matrix is known and the mesh does not
         resolve g; ``norm="h1"`` works for both.
     """
+    equation = state_equation(problem, "boundary_norm")
     u = problem.check_state(state)
     columns = u[:, None] if u.ndim == 1 else u
     space = state_norm(problem, norm, state=None if u.ndim > 1 else u, parameter=parameter)
-    lifts = space.lift(columns - problem.boundary.values[:, None], problem.free)
+    lifts = space.lift(columns - equation.boundary.values[:, None], equation.free)
     squares = [space.square(lift) for lift in lifts.T if lift.any()]
     resolved = np.sqrt(max((square for square, _ in squares), default=0.0))
-    unresolved, doubts = _unresolved(problem, space)
+    unresolved, doubts = _unresolved(equation, space)
     doubts = list(dict.fromkeys([*(squares[0][1] if squares else []), *doubts]))
     # Gradients of a nearly constant lift are differences of its values, which carry rounding errors.
-    local = problem.basis.element_dofs.shape[0] * float(space.matrix.diagonal().sum())
+    local = equation.basis.element_dofs.shape[0] * float(space.matrix.diagonal().sum())
     rounding = 8.0 * np.finfo(float).eps * float(np.abs(lifts).max(initial=0.0)) * np.sqrt(max(local, 0.0))
-    total = (resolved + unresolved) * (1.0 + ROUNDING) + rounding
+    total = finished_upper(resolved + unresolved) + rounding
     source = "; ".join([f"lifting of the boundary defect in the {space.name}", *doubts])
     return Bound(total, "estimate" if doubts else "upper", source)
 
 
-def refuse_unresolved(problem: Problem) -> None:
+def refuse_unresolved(equation: StateEquation) -> None:
     """Raise an `UncertifiedError` unless traces of finite-element states attain the Dirichlet values, to rounding."""
-    for part in problem.boundary.dirichlet:
+    for part in equation.boundary.dirichlet:
         if declared_error(part.value) > 0.0:
             raise UncertifiedError(_no_lift(part))
-        if not callable(part.value) or problem.basis.mesh.dim() == 1:
+        if not callable(part.value) or equation.basis.mesh.dim() == 1:
             continue
-        edges = Edges(problem.basis, part.facets)
+        edges = Edges(equation.basis, part.facets)
         doubts = edges.doubts(part.value, f"Dirichlet value on {part.name!r}")
         if doubts:
             raise UncertifiedError(doubts[0])
         g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
-        off = g - edges.trace(problem.boundary.values)[0]
+        off = g - edges.trace(equation.boundary.values)[0]
         if not _is_rounding(off, g, ATTAINED):
             raise UncertifiedError(
                 f"no finite-element state attains the Dirichlet value on {part.name!r}: the nearest is "
@@ -93,15 +95,15 @@ def refuse_unresolved(problem: Problem) -> None:
             )
 
 
-def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
+def _unresolved(equation: StateEquation, space: StateNorm) -> tuple[float, list[str]]:
     """Norm of the lift of ``g - g_h`` over the edges, and why it is no upper bound.
 
     On an edge with arc length s, below an apex of height H over the point ``s = c``, b(s) is lifted to ``(1 - t) b(s)``
     at ``(1 - t) (s, 0) + t (c, H)``. Its gradient is ``(b', -(b + (c - s) b') / H)`` for all t, so that on the triangle
     ``‖grad v‖² = H/2 int b'² + ((b + (c - s) b') / H)² ds`` and ``‖v‖² = H/4 int b² ds``.
     """
-    basis = problem.basis
-    parts = [part for part in problem.boundary.dirichlet if callable(part.value)]
+    basis = equation.basis
+    parts = [part for part in equation.boundary.dirichlet if callable(part.value)]
     doubts = [_no_lift(part) for part in parts if declared_error(part.value) > 0.0]
     if basis.mesh.dim() == 1 or not parts:
         return 0.0, doubts
@@ -112,7 +114,7 @@ def _unresolved(problem: Problem, space: StateNorm) -> tuple[float, list[str]]:
         g = edges.sample(part.value, f"the Dirichlet value on {part.name!r}")
         more = edges.doubts(part.value, f"Dirichlet value on {part.name!r}")
         doubts += more
-        nodal, nodal_slope = edges.trace(problem.boundary.values)
+        nodal, nodal_slope = edges.trace(equation.boundary.values)
         b, db = g - nodal, edges.slope(g) - nodal_slope
         if not more and not _is_rounding(edges.at_ends(b), g, JUMP):
             doubts.append(f"the Dirichlet value on {part.name!r} jumps at a vertex, so that no lift has a finite norm")
@@ -149,6 +151,4 @@ def _lift_square(edges: Edges, b: Array, db: Array, apex: Array, a: Array, c: Ar
     foot = np.sum(reach * tangent, axis=0)[:, None]
     height = np.abs(tangent[0] * reach[1] - tangent[1] * reach[0])
     up = (b + (foot - edges.arc) * db) / height[:, None]
-    return np.asarray(
-        a * (0.5 * height) * edges.integral(db**2 + up**2) + c * (0.25 * height) * edges.integral(b**2)
-    )
+    return np.asarray(a * (0.5 * height) * edges.integral(db**2 + up**2) + c * (0.25 * height) * edges.integral(b**2))

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from skfem.mesh import MeshLine1
 
 from ..bound import Bound
-from ..checks import Array, count, frozen
+from ..checks import Array, count, frozen, real_array, required
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.elements import degree
-from ..mesh.sample import Sampler, dot
+from ..mesh.geometry import diameters
+from ..mesh.sample import Sampler, callable_of, dot, nodal_fit
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.elliptic import EllipticCoefficient, EllipticSource
-from ..problem.heat import HeatInitial
-from ..problem.strong import StrongForm
-from ..problem.tomography import Tomography
+from ..problem.candidate_functions import check_frozen
+from ..problem.strong import StrongForm, is_zero
 from ..shown import Shown
-from .deviation import deviation
-from .indicator import residual_indicators
-from .interval import LineBound, line_bound
-from .lower import best_quotient, enriched_representative, samples_of
-from .norms import state_norm
-from .riesz import split
-from .static import ROUNDING, described, lowered, static_bound, static_lower
-from .weak import check_norm
+from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound
+from .energy import state_equation, state_norm
+from .equilibrate import equilibrated_flux
+from .line import LineBound
+from .lower import best_quotient, enriched_representative, samples_of, split
+from .patches import NormalTraces
+from .quadrature import MOST_ORDER, Quadrature
+from .remainders import deviation, finished_lower, is_exact, quadrature_words
+from .weak import WeakResidual, check_norm
 from .workspace import Workspace, workspace_of
 
 METHODS = ("equilibrated", "enriched", "riesz", "indicator")
@@ -104,7 +105,8 @@ def dual_norm(
     Parameters
     ----------
     problem
-        An elliptic problem, on lines, triangles or quadrilaterals; with ``method="riesz"`` any problem with a state.
+        One whose state equation has a strong form (`StateEquation.strong`), on lines, triangles or quadrilaterals; with
+        ``method="riesz"`` any problem with one stationary state.
     candidate
         Its state need not solve anything.
     method
@@ -147,50 +149,33 @@ def dual_norm(
     check_candidate(problem, candidate)
     if steps is not None:
         count(steps, "steps", least=0)
-    if isinstance(problem, Tomography):
-        raise UncertifiedError("tomography has no state equation, so no physics residual; no method applies")
-    if not isinstance(problem, (EllipticSource, EllipticCoefficient)):
+    equation = state_equation(problem, "dual_norm")
+    form, u = equation.strong(candidate.parameter), problem.check_state(candidate.state)
+    if form is None:
         return _on_own_forms(problem, candidate, method, norm)
-    equation, u = problem.strong(candidate.parameter), problem.check_state(candidate.state)
-    workspace = workspace_of(problem)
+    workspace = workspace_of(equation)
     if method == "indicator":
-        r = workspace.residual(equation, u, norm, workspace.rule(equation, norm))
+        r = workspace.residual(form, u, norm, workspace.rule(form, norm))
         indicators = residual_indicators(r, workspace.facets, workspace.degree)
         total = Bound(float(np.linalg.norm(indicators)), "estimate", "residual indicators, constants set to one")
         return DualNorm(upper=total, lower=None, indicators=indicators, method=method, norm=norm)
-    if isinstance(problem.basis.mesh, MeshLine1) and method != "riesz":
-        return _on_line(line_bound(workspace, equation, u, norm), method, norm)
-    factor = state_norm(problem, norm, parameter=candidate.parameter).factor
-    if method != "equilibrated":
-        return _from_below(workspace, equation, u, factor, method, norm)
-    return _equilibrated(workspace, equation, u, factor, norm, steps)
+
+    def factor() -> Factorization:
+        return state_norm(problem, norm, parameter=candidate.parameter).factor
+
+    # On a line the default is a lower bound by richer elements too.
+    if method == "riesz" or (method == "enriched" and equation.basis.mesh.dim() > 1):
+        return _from_below(workspace, form, u, factor(), method, norm)
+    bound = bounded(workspace, form, u, norm, factor, steps=steps)
+    return _between(bound, method, norm, exact=bound.exact, words=bound.words)
 
 
-def _equilibrated(
-    workspace: Workspace, equation: StrongForm, state: Array, factor: Factorization, norm: str, steps: int | None
-) -> DualNorm:
-    static = static_bound(workspace, equation, state, norm, factor, steps=steps)
-    exact, words = static.exact, static.words
-
-    def lower() -> Bound:
-        value = static_lower(workspace, equation, state, norm, factor)
-        return Bound(value, "lower" if exact else "estimate", f"bubbles beyond the trial space, {words}")
-
-    return DualNorm(
-        upper=Bound(static.upper, "upper" if exact else "estimate", f"equilibrated flux, {words}"),
-        lower=lower,
-        indicators=static.indicators(),
-        method="equilibrated",
-        norm=norm,
-    )
-
-
-def _on_line(bound: LineBound, method: str, norm: str) -> DualNorm:
-    upper = Bound(bound.upper, "upper" if bound.exact else "estimate", f"flux on a line, {bound.words}")
-    lower = Bound(bound.lower, "lower" if bound.exact else "estimate", f"test functions of high degree, {bound.words}")
+def _between(bound: EllipticBound | LineBound, method: str, norm: str, *, exact: bool, words: str) -> DualNorm:
+    above, below = bound.sources
+    upper = Bound(bound.upper, "upper" if exact else "estimate", f"{above}, {words}")
     return DualNorm(
         upper=upper if method == "equilibrated" else None,
-        lower=lambda: lower,
+        lower=lambda: Bound(bound.lower, "lower" if exact else "estimate", f"{below}, {words}"),
         indicators=bound.indicators,
         method=method,
         norm=norm,
@@ -210,30 +195,157 @@ def _from_below(
         enriched = workspace.enriched(r)
         v = samples_of(enriched.space, r, enriched_representative(enriched, workspace.matrices(r), r))
         words = "Riesz representative in one degree more"
-    value = deviation(workspace, state, r, rule, norm).below(lowered(r, rule, best_quotient(r, [v])))
-    exact, about = described(r, rule)
+    value = finished_lower(best_quotient(r, [v]), r.size, rule.signed)
+    value = deviation(workspace, state, r, rule, norm).below(value)
     local = r.sampler.integral(r.norm.A * dot(v[1], v[1]) + r.norm.C * v[0] ** 2)
-    bound = Bound(value, "lower" if exact else "estimate", f"{words}, {about}")
+    bound = Bound(value, "lower" if is_exact(r, rule) else "estimate", f"{words}, {quadrature_words(r, rule)}")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
 
 
 def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str) -> DualNorm:
     """The Riesz representative from the assembled residual, for problems whose strong form is not known."""
-    name = type(problem).__name__
-    if isinstance(problem, HeatInitial):
-        raise UncertifiedError("a heat state has a residual at every time; use space_time_norm(problem, candidate)")
+    equation, name = problem.states[0], type(problem).__name__
+    if equation.time is not None:
+        raise UncertifiedError(f"the state of a {name} has a residual at every time; use space_time_norm")
     if method != "riesz":
         raise UncertifiedError(f"method {method!r} needs the strong form, which a {name} does not know; use 'riesz'")
-    r = problem.residual(candidate.state, candidate.parameter)
+    basis, free = equation.basis, equation.free
+    r = equation.residual(candidate.state, candidate.parameter)
     space = state_norm(problem, norm, state=candidate.state, parameter=candidate.parameter)
-    w = np.zeros(problem.basis.N)
-    w[problem.free] = space.factor.solve(r[problem.free])
+    w = np.zeros(basis.N)
+    w[free] = space.factor.solve(r[free])
     # The quotient of this w, also where it is the representative only to the tolerance of an iteration.
     square = float(w @ (space.matrix @ w))
     value = max(float(r @ w), 0.0) / float(np.sqrt(square)) if square > 0.0 else 0.0
-    sampler = Sampler(problem.basis.mesh, 2 * degree(problem.basis))
-    slope = sampler.gradients(problem.basis, w)
-    local: Array = sampler.integral(dot(slope, slope) + sampler.values(problem.basis, w) ** 2)
+    sampler = Sampler(basis.mesh, 2 * degree(basis))
+    slope = sampler.gradients(basis, w)
+    local: Array = sampler.integral(dot(slope, slope) + sampler.values(basis, w) ** 2)
     # A form is a function of x, of which assembly knows samples.
-    bound = Bound(value * (1.0 - ROUNDING), "estimate", "Riesz representative in the trial space, assembled forms")
+    bound = Bound(finished_lower(value), "estimate", "Riesz representative in the trial space, assembled forms")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
+
+
+def dual_norm_of_functions(
+    problem: Problem, candidate: Candidate, *, norm: str = "energy", order: int = 10
+) -> DualNorm:
+    """``‖r‖ = sup <r, v> / ‖v‖_V`` for the state *function* of a candidate, its gradient taken at quadrature points.
+
+    ``<r, v> = (q - c u, v) - (a grad u, grad v)`` with the candidate's own parameter (the dof vector that is handed
+    out). As in `dual_norm`, an equilibrated flux gives the upper number and test functions beyond the trial space the
+    lower one. A network is no polynomial, so quadrature is not exact, and both are estimates; the gradient is believed.
+
+    Parameters
+    ----------
+    problem
+        One whose state equation has a strong form, on triangles or quadrilaterals.
+    candidate
+        Made by `Candidate.from_functions` with a state that has methods ``value(x)`` (or is callable) and
+        ``gradient(x)``.
+    norm
+        ``"energy"`` or ``"h1"``.
+    order
+        Least order of the quadrature.
+
+    Raises
+    ------
+    UncertifiedError
+        The problem is another one, or the functions are no longer those that the dof values were taken from.
+    """
+    check_norm(norm)
+    check_candidate(problem, candidate)
+    equation = state_equation(problem, "dual_norm_of_functions")
+    form = required(equation.strong(candidate.parameter), "dual_norm_of_functions", "the strong form", problem)
+    if equation.basis.mesh.dim() == 1:
+        raise UncertifiedError("functions need an equation in the plane; use dual_norm, on the interpolant")
+    functions = candidate.functions
+    if functions is None or not callable(getattr(functions.state, "gradient", None)):
+        raise InputError(f"candidate {candidate.name!r} has no state function with a method gradient(x)")
+    check_frozen(problem, candidate)
+    workspace = workspace_of(equation)
+    rule = workspace.rule(form, norm)
+    least = min(count(order, "order"), MOST_ORDER[equation.basis.mesh.t.shape[0]])
+    rule = replace(rule, order=max(rule.order, least), exact=False)
+    r = _residual_of_function(workspace, form, norm, rule, functions.state)
+    factor = state_norm(problem, norm, parameter=candidate.parameter).factor
+    parts = split(r, factor, workspace.free)
+    flux = equilibrated_flux(workspace.equilibration, parts.rest, steps=STEPS)
+
+    def below() -> float:
+        return lower_bound(workspace, r, rule, parts, factor)
+
+    bound = checked_bound(workspace, r, parts, rule, norm, flux, below)
+    return _between(bound, "equilibrated", norm, exact=False, words="of the state as a function, quadrature not exact")
+
+
+def _residual_of_function(
+    workspace: Workspace, equation: StrongForm, norm: str, rule: Quadrature, state: Any
+) -> WeakResidual:
+    """The residual functional of a state function, sampled: that of the zero state, with the function in its place."""
+    r = workspace.residual(equation, np.zeros(workspace.basis.N), norm, rule)
+    sampler, traces = r.sampler, r.traces
+    a = equation.conductivity.at(sampler)
+    cu = np.zeros((1, 1))
+    if not is_zero(equation.reaction):
+        cu = equation.reaction.at(sampler) * _sampled(callable_of(state), sampler.x, sampler.dx.shape)
+    alpha_u = np.zeros_like(traces.coefficient)
+    if traces.basis is not None and traces.coefficient.any():
+        x = np.asarray(traces.basis.global_coordinates())
+        alpha_u = traces.coefficient * _sampled(callable_of(state), x, x.shape[1:])
+    return replace(
+        r,
+        source=r.source - cu,
+        flux=a * _sampled(state.gradient, sampler.x, sampler.x.shape),
+        natural=r.natural - alpha_u,
+        terms=(r.terms[0], cu, r.terms[2], alpha_u),
+    )
+
+
+def _sampled(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
+    """A function of flat points at points of any arrangement, finite and of the right shape."""
+    flat = real_array(function(x.reshape(len(x), -1)), "the state function")
+    if flat.size != int(np.prod(shape)):
+        raise InputError(f"the state function returned shape {flat.shape} for {x[0].size} points of dimension {len(x)}")
+    return flat.reshape(shape)
+
+
+class BrokenField:
+    """A sampled vector field as polynomials on the elements, without any continuity."""
+
+    trace_degree = 2
+
+    def __init__(self, sampler: Sampler, field: Array, degree: int) -> None:
+        self.elem, fit = nodal_fit(sampler, degree)
+        whole = np.broadcast_to(field, (len(field), sampler.mesh.nelements, len(sampler.W)))
+        self.nodes = [component @ fit.T for component in whole]
+
+    def at(self, sampler: Sampler) -> tuple[Array, Array]:
+        """Values and divergence."""
+        phi, slopes = sampler.table(self.elem)
+        values = np.array([nodes @ phi for nodes in self.nodes])
+        divergence = np.zeros(values.shape[1:])
+        for i, nodes in enumerate(self.nodes):
+            divergence += sampler.physical([nodes @ slopes[:, j] for j in range(len(sampler.X))])[i]
+        return values, divergence
+
+
+def residual_indicators(r: WeakResidual, check: NormalTraces, degree: int) -> Array:
+    """On each element the root of ``h²/A ‖source + div flux‖² + sum_e s_e h/A ‖[flux . n]‖_e²``.
+
+    Jumps count half for each of two elements, defects of natural boundary values in full.
+    """
+    sampler, mesh = r.sampler, r.sampler.mesh
+    flux = BrokenField(sampler, r.flux, degree)
+    _, divergence = flux.at(sampler)
+    h, A = diameters(mesh), sampler.means(r.norm.A)
+    total = h**2 / A * sampler.integral((r.source + divergence) ** 2)
+    jumps = check.jumps(flux)
+    total += h / A * sum(0.5 * jumps[facets] for facets in mesh.t2f)
+    part = r.traces.basis
+    if part is not None:
+        element, facets = mesh.f2t[0, r.traces.facets], r.traces.facets
+        _, outward = check.outward(flux)
+        # The means suffice for an estimate.
+        weights = part.dx.sum(axis=1) if mesh.t.shape[0] > 2 else np.ones(len(facets))
+        gap = r.natural.mean(axis=1) - outward[check.first[facets]].mean(axis=1)
+        np.add.at(total, element, h[element] / A[element] * gap**2 * weights)
+    return np.sqrt(total)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ..checks import Array
 from ..mesh.sample import Sampler, dot, nodal_fit
-from .bubbles import bubble_count, fit_matrix
 from .flux import FacetFlux
-from .hierarchy import ElementMatrices, conjugate_gradients, hierarchical_space
-from .stars import Stars, facet_parameter
+from .hierarchy import ElementMatrices, bubble_count, conjugate_gradients, fit_matrix, hierarchical_space
+from .patches import Patches, facet_parameter
 from .weak import WeakResidual
 
 # A step that gains less than this fraction of what is left of the squared misfit is the last one.
@@ -34,7 +33,7 @@ class Equilibration:
 
     def __init__(self, mesh: Any, degree: int) -> None:
         self.mesh = mesh
-        self.stars = Stars(mesh)
+        self.patches = Patches(mesh)
         self.space = hierarchical_space(mesh, degree + 1)
         self.degree = degree
         self._kept: tuple[Array, ElementMatrices] | None = None
@@ -57,13 +56,13 @@ def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int, bubb
        conjugate gradients as long as it pays: a few steps, more on stretched meshes. The curl changes neither the
        divergence nor the natural boundary.
     """
-    stars = tools.stars
+    patches = tools.patches
     weights = 1.0 / r.sampler.means(r.norm.A)
-    gamma, bend = _averaged(stars, _outward_normal(tools, r), weights)
-    _set_natural(stars, r, gamma, bend)
-    gamma += _corrections(stars, _corner_balances(stars, r, gamma), weights, r.traces.essential)
-    none = np.zeros((1, bubble_count(len(stars.local), tools.degree)))
-    flux = FacetFlux(stars, gamma, none, tools.degree, tools.space)
+    gamma, bend = _averaged(patches, _outward_normal(tools, r), weights)
+    _set_natural(patches, r, gamma, bend)
+    gamma += _corrections(patches, _corner_balances(patches, r, gamma), weights, r.traces.essential)
+    none = np.zeros((1, bubble_count(len(patches.local), tools.degree)))
+    flux = FacetFlux(patches, gamma, none, tools.degree, tools.space)
     if bubbles:
         flux = _with_inside(flux, r)
     if bend is not None:
@@ -83,9 +82,7 @@ def _improved(tools: Equilibration, r: WeakResidual, flux: FacetFlux, weights: A
     free = np.ones(tools.space.N, dtype=bool)
     free[sampler.mesh.facets[:, r.traces.facets]] = False
     free[tools.space.on_facets[:, r.traces.facets]] = False
-    s = conjugate_gradients(
-        matrices.apply, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH, square=square
-    )
+    s = conjugate_gradients(matrices.apply, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH, square=square)
     return replace(flux, stream=s if flux.stream is None else s + flux.stream)
 
 
@@ -93,7 +90,7 @@ def _bent_stream(tools: Equilibration, bend: Array) -> Array:
     """Stream function whose curl has the normal component ``bend (6 t² - 6 t + 1)`` times length on the facets."""
     s = np.zeros(tools.space.N)
     # Along the facet an odd bubble is 6 t (1 - t) (1 - 2 t) from its first end, with the slope 6 (6 t² - 6 t + 1).
-    s[tools.space.on_facets[1]] = tools.stars.forward * bend / 6.0
+    s[tools.space.on_facets[1]] = tools.patches.forward * bend / 6.0
     return s
 
 
@@ -111,30 +108,28 @@ def _outward_normal(tools: Equilibration, r: WeakResidual) -> tuple[Array, Array
 
     Its linear part at both ends, ``(local facets, 2, elements)``; for degree 2 also the factor of ``6 t² - 6 t + 1``.
     """
-    stars, degree = tools.stars, tools.degree
+    patches, degree = tools.patches, tools.degree
     x, y = (_node_values(r.sampler, component, degree) for component in r.flux)
-    n = stars.normals
-    ends = np.array([[n[0, l] * x[i] + n[1, l] * y[i] for i in pair] for l, pair in enumerate(stars.local)])
+    n = patches.normals
+    ends = np.array([[n[0, l] * x[i] + n[1, l] * y[i] for i in pair] for l, pair in enumerate(patches.local)])
     if degree == 1:
         return ends, None
-    m = len(stars.local)
+    m = len(patches.local)
     middle = n[0] * x[m : 2 * m] + n[1] * y[m : 2 * m]
     bend = (ends[:, 0] + ends[:, 1] - 2.0 * middle) / 3.0
     return ends - bend[:, None], bend
 
 
-def _averaged(
-    stars: Stars, normal: tuple[Array, Array | None], weights: Array
-) -> tuple[Array, Array | None]:
+def _averaged(patches: Patches, normal: tuple[Array, Array | None], weights: Array) -> tuple[Array, Array | None]:
     """Weighted averages over the two sides of each facet, at both of its ends, and of the bend."""
-    elements = stars.mesh.nelements
-    flat_ends = stars.ends[:, 0].ravel()
+    elements = patches.mesh.nelements
+    flat_ends = patches.ends[:, 0].ravel()
     # Component at end 0 and at end 1, flat over (local facet, element).
     ends, bend = normal
     first, second = ends[:, 0].ravel(), ends[:, 1].ravel()
     at_end = np.where(flat_ends == 0, first, second), np.where(flat_ends == 0, second, first)
-    one, two = stars.slots
-    inner = ~stars.boundary
+    one, two = patches.slots
+    inner = ~patches.boundary
     w1 = weights[one % elements]
     w2 = np.where(inner, weights[two % elements], 0.0)
 
@@ -144,13 +139,13 @@ def _averaged(
     return np.array([mean(v) for v in at_end]), None if bend is None else mean(bend.ravel())
 
 
-def _set_natural(stars: Stars, r: WeakResidual, gamma: Array, bend: Array | None) -> None:
+def _set_natural(patches: Patches, r: WeakResidual, gamma: Array, bend: Array | None) -> None:
     """Put the linear (for degree 2, quadratic) fits of the natural data on their facets."""
     part = r.traces.basis
     if part is None:
         return
     facets = r.traces.facets
-    s = facet_parameter(stars.mesh, facets, np.asarray(part.global_coordinates()))
+    s = facet_parameter(patches.mesh, facets, np.asarray(part.global_coordinates()))
     G = np.broadcast_to(r.natural, part.dx.shape)
     first, second = np.sum(G * (1 - s) * part.dx, axis=1), np.sum(G * s * part.dx, axis=1)
     gamma[:, facets] = [4.0 * first - 2.0 * second, 4.0 * second - 2.0 * first]
@@ -158,34 +153,34 @@ def _set_natural(stars: Stars, r: WeakResidual, gamma: Array, bend: Array | None
         bend[facets] = 5.0 * np.sum(G * (6.0 * s**2 - 6.0 * s + 1.0) * part.dx, axis=1)
 
 
-def _corner_balances(stars: Stars, r: WeakResidual, gamma: Array) -> Array:
+def _corner_balances(patches: Patches, r: WeakResidual, gamma: Array) -> Array:
     """``(source, hat)_K - (flux, grad hat)_K + <gamma, hat>_dK`` for each corner, flat over corners."""
-    mesh = stars.mesh
+    mesh = patches.mesh
     balance = r.sampler.local_moments(mesh.elem(), r.source, -r.flux).T.copy()
-    for l, (i, j) in enumerate(stars.local):
-        at_i, at_j = (stars.signs[l] * gamma[stars.ends[l, k], mesh.t2f[l]] for k in (0, 1))
+    for l, (i, j) in enumerate(patches.local):
+        at_i, at_j = (patches.signs[l] * gamma[patches.ends[l, k], mesh.t2f[l]] for k in (0, 1))
         balance[i] += at_i / 3.0 + at_j / 6.0
         balance[j] += at_j / 3.0 + at_i / 6.0
     return balance.ravel()
 
 
-def _corrections(stars: Stars, balance: Array, weights: Array, essential: NDArray[np.int64]) -> Array:
+def _corrections(patches: Patches, balance: Array, weights: Array, essential: NDArray[np.int64]) -> Array:
     """Flows through the facets that bring every corner into balance, as additions to gamma."""
-    mesh, fans, elements = stars.mesh, stars.fans, stars.mesh.nelements
-    facets, signs = mesh.t2f.ravel(), stars.signs.ravel()
+    mesh, fans, elements = patches.mesh, patches.fans, patches.mesh.nelements
+    facets, signs = mesh.t2f.ravel(), patches.signs.ravel()
     inside = fans >= 0
     corner = np.where(inside, fans, 0)
     outflow = -np.cumsum(np.where(inside, balance[corner], 0.0), axis=0)
-    exits, entry = stars.exits[corner], stars.entries[fans[0]]
+    exits, entry = patches.exits[corner], patches.entries[fans[0]]
     length = inside.sum(axis=0)
     last = exits[length - 1, np.arange(fans.shape[1])]
     is_essential = np.zeros(mesh.facets.shape[1], dtype=bool)
     is_essential[essential] = True
-    closed = np.arange(fans.shape[1]) >= stars.closed_from
+    closed = np.arange(fans.shape[1]) >= patches.closed_from
     enters_free, leaves_free = is_essential[facets[entry]], is_essential[facets[last]]
     # The constant: free on closed fans and between two Dirichlet facets; else a natural facet fixes it.
-    one, two = stars.slots
-    facet_weights = weights[one % elements] + np.where(stars.boundary, 0.0, weights[two % elements])
+    one, two = patches.slots
+    facet_weights = weights[one % elements] + np.where(patches.boundary, 0.0, weights[two % elements])
     w = np.where(inside, facet_weights[facets[exits]], 0.0)
     open_weight = np.where(closed, 0.0, facet_weights[facets[entry]])
     best = -(w * outflow).sum(axis=0) / (w.sum(axis=0) + open_weight)
@@ -204,7 +199,7 @@ def _corrections(stars: Stars, balance: Array, weights: Array, essential: NDArra
 def _with_inside(flux: FacetFlux, r: WeakResidual) -> FacetFlux:
     """The flux with bubbles that bring its divergence to minus the source, as far as they can."""
     sampler = r.sampler
-    triangles = len(flux.stars.local) == 3
+    triangles = len(flux.patches.local) == 3
     if triangles and r.source.shape[1] == 1:
         return flux
     # On triangles the divergence of the linear part is a constant, which the bubbles do not see.

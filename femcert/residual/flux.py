@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from skfem import Basis
@@ -11,20 +10,8 @@ from skfem import Basis
 from ..checks import Array, real_vector
 from ..errors import InputError
 from ..mesh.sample import Sampler
-from .bubbles import bubble_fields
-from .hierarchy import Space
-from .stars import Stars
-
-
-class Flux(Protocol):
-    """A vector field on the mesh that can be sampled. Whether it is conforming is checked, not believed."""
-
-    def at(self, sampler: Sampler) -> tuple[Array, Array]:
-        """Values ``(dimension, elements, points)`` and divergence ``(elements, points)``."""
-
-    @property
-    def trace_degree(self) -> int:
-        """Degree of the normal component along a facet."""
+from .hierarchy import Space, bubble_fields
+from .patches import Patches
 
 
 @dataclass(frozen=True)
@@ -81,7 +68,7 @@ class FacetFlux:
         Continuous space and dofs of the stream function s; ``curl s = (s_y, -s_x)``; None for none.
     """
 
-    stars: Stars
+    patches: Patches
     gamma: Array
     inside: Array
     degree: int
@@ -96,9 +83,10 @@ class FacetFlux:
 
     def outward(self) -> Array:
         """Outward normal component times length at both ends of local facets, ``(local facets, 2, elements)``."""
-        t2f = self.stars.mesh.t2f
+        patches = self.patches
+        t2f = patches.mesh.t2f
         return np.array(
-            [[self.stars.signs[l] * self.gamma[self.stars.ends[l, k], t2f[l]] for k in (0, 1)] for l in range(len(t2f))]
+            [[patches.signs[l] * self.gamma[patches.ends[l, k], t2f[l]] for k in (0, 1)] for l in range(len(t2f))]
         )
 
     def at(self, sampler: Sampler) -> tuple[Array, Array]:
@@ -117,7 +105,7 @@ class FacetFlux:
         return slope[::-1], divergence
 
     def _without_stream(self, sampler: Sampler) -> tuple[Array, Array]:
-        vertices = len(self.stars.local)
+        vertices = len(self.patches.local)
         values, divergence = self._on_triangles(sampler) if vertices == 3 else self._on_quadrilaterals(sampler)
         if self.inside.any():
             fields, divergences = bubble_fields(vertices, self.degree, sampler.X)
@@ -134,7 +122,7 @@ class FacetFlux:
         return values, divergence
 
     def _on_triangles(self, sampler: Sampler) -> tuple[Array, Array]:
-        mesh = self.stars.mesh
+        mesh = self.patches.mesh
         twice = sampler.determinant[:, 0]
         x = mesh.p[:, mesh.t]
         shapes, _ = sampler.table(mesh.elem())

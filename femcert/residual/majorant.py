@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..bound import Bound
-from ..checks import Array
-from ..errors import UncertifiedError
+from ..checks import Array, required
+from ..errors import InputError, UncertifiedError
+from ..mesh.elements import same_mesh
 from ..mesh.geometry import cross
 from ..mesh.sample import dot
+from ..problem.base import Problem
+from ..problem.candidate import Candidate, check_candidate
 from ..shown import Shown
-from .flux import Flux
-from .quadrature import Rule
-from .stars import facet_parameter
-from .traces import FacetCheck
-from .weak import WeakResidual
+from .energy import state_equation
+from .flux import ElementFlux
+from .patches import Flux, NormalTraces, facet_parameter
+from .quadrature import Quadrature
+from .remainders import finished_upper, is_exact, quadrature_words
+from .weak import WeakResidual, check_norm
+from .workspace import workspace_of
 
 # A defect this small against the bound is rounding: its factor is then a crude one, CRUDE diameters of the domain.
 NEGLIGIBLE, CRUDE = 1e-6, 1e4
 # What rounding leaves of the balance of the elements, relative to the flux (times their sizes).
-ROUNDING = 1e-9
+BALANCE_ROUNDING = 1e-9
 # A defect this small does not call for a sharper constant.
 SMALL = 1e-2
 
@@ -72,7 +77,7 @@ class Majorant(Shown):
 
 
 def majorant(
-    r: WeakResidual, flux: Flux, rule: Rule, constant: Callable[[bool], Bound | None], check: FacetCheck
+    r: WeakResidual, flux: Flux, rule: Quadrature, constant: Callable[[bool], Bound | None], check: NormalTraces
 ) -> Majorant:
     """Upper bound of ``sup <r, v> / ‖v‖`` over H1 functions v that vanish on the Dirichlet boundary.
 
@@ -127,7 +132,7 @@ def majorant(
     lacking = float(np.sqrt(np.sum(mean**2 * area)))
     crude = _crude_constant(r, float(least.min()), float(area.sum()))
     # On strongly graded meshes rounding in the balance of tiny elements, against the whole flux.
-    rounding = CRUDE * ROUNDING * float(np.sqrt(sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()))
+    rounding = CRUDE * BALANCE_ROUNDING * float(np.sqrt(sampler.integral(dot(r.flux, r.flux) / r.norm.A).sum()))
     width = float(h.max() / np.sqrt(least.min()))
     defect = _defect(lacking, boundary_mean, value, crude, rounding, width, constant)
     return Majorant(
@@ -232,3 +237,80 @@ def _check_convex(mesh: Any) -> None:
     turning = np.array(turns)
     if not np.all((turning.min(axis=0) > 0.0) | (turning.max(axis=0) < 0.0)):
         raise UncertifiedError("some quadrilaterals are not convex; split them, or use method='enriched'")
+
+
+# Jumps of a flux beyond this, relative to the flux, are more than the rounding of its evaluation.
+JUMP = 1e-13
+
+
+def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: str = "energy") -> Majorant:
+    """Upper bound of the dual norm of a candidate's residual from any conforming flux p, close to ``a grad u`` or not.
+
+    It knows nothing of how the flux was made: it checks that the normal component is continuous, and evaluates
+    the misfit, the divergence defect times a guaranteed Friedrichs constant, and the oscillation; see `majorant`.
+
+    Parameters
+    ----------
+    flux
+        A pair ``(basis, dofs)`` of a scikit-fem basis with an H(div) element (``ElementTriRT1``, ``ElementQuadRT1``; on
+        lines ``ElementLineP1`` or ``P2``) on the problem's mesh.
+    norm
+        ``"energy"`` or ``"h1"``.
+
+    Returns
+    -------
+    Majorant
+        Its ``bound`` has the side ``"upper"`` where the quadrature was exact.
+
+    Raises
+    ------
+    UncertifiedError
+        The flux is not conforming, or the strong form of the state equation is not known.
+    """
+    check_norm(norm)
+    equation = state_equation(problem, "flux_majorant")
+    check_candidate(problem, candidate)
+    form = required(equation.strong(candidate.parameter), "flux_majorant", "the strong form", problem)
+    if not isinstance(flux, (tuple, list)) or len(flux) != 2:
+        raise InputError(f"flux is a {type(flux).__name__}; expected a pair (basis, dofs)")
+    given = ElementFlux(*flux)
+    if not same_mesh(given.basis.mesh, equation.basis.mesh):
+        raise InputError("the flux lives on another mesh than the problem; build its basis on the same mesh")
+    workspace = workspace_of(equation)
+    rule = workspace.rule(form, norm, enriched=max(workspace.degree, given.trace_degree))
+    r = workspace.residual(form, problem.check_state(candidate.state), norm, rule)
+
+    def constant(sharp: bool) -> Bound | None:
+        return workspace.friedrichs(r, rule, norm, sharp)
+
+    result = majorant(r, given, rule, constant, workspace.facets)
+    jumps = _jumps(r, given, workspace.facets, rule, constant)
+    value = finished_upper(result.value + jumps, r.size)
+    exact, words = is_exact(r, rule), quadrature_words(r, rule)
+    if rule.missed is not None:
+        exact, words = False, "without the declared errors of its coefficients; use dual_norm, which includes them"
+    return replace(result, value=value, defect=result.defect + jumps, exact=exact, words=words)
+
+
+def _jumps(
+    r: WeakResidual, flux: ElementFlux, check: NormalTraces, rule: Quadrature, constant: Callable[[bool], Bound | None]
+) -> float:
+    """What jumps of the normal component contribute that are too small to refuse the flux, but larger than rounding.
+
+    ``sum_e <[p.n], v>_e`` with the trace inequality of the majorant on one element of each facet.
+    """
+    mesh, squares = r.sampler.mesh, check.jumps(flux)
+    element = mesh.f2t[0]
+    over, length = check.areas[element], np.ones(len(squares))
+    if mesh.dim() == 2:
+        start, end = mesh.p[:, mesh.facets].transpose(1, 0, 2)
+        over, length = areas_over(mesh, np.arange(len(squares)), element), np.linalg.norm(end - start, axis=0)
+    size = float(r.sampler.integral(dot(r.flux, r.flux)).sum())
+    if not float(np.sum(squares * over / length)) > JUMP**2 * size:
+        return 0.0
+    C = constant(True) or constant(False)
+    assert C is not None
+    width = float(check.diameters.max() / np.sqrt(rule.least_conductivity.min()))
+    # Each element lends itself to at most all of its facets.
+    total = float(len(mesh.t2f) * np.sum(squares * length / over))
+    return float(np.sqrt(total * (C.value**2 + 2.0 * width * C.value)))

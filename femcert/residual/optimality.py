@@ -11,14 +11,15 @@ from ..bound import Bound
 from ..checks import Array, number, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
+from ..linalg.bounded import bounded_step
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
-from ..problem.nonlinear import NonlinearProblem
-from .norms import StateNorm, state_norm
-from .projected import coordinate_limits, projected_norm
+from ..problem.space import ParameterSpace
+from ..problem.states import StateEquation
+from .energy import StateNorm, same_matrix, state_equation, state_norm
+
+Limits = tuple[Array, Array]
 
 # Relative distance from the sphere of a ball below which a parameter is on it.
 ON_SPHERE = 1e-9
@@ -30,7 +31,7 @@ def reduced_gradient(problem: Problem, data: Data, coefficients: Array, *, weigh
     The objective is ``½ ‖H u - y‖_Y² + ½ weight ‖q‖_Q²``.
     """
     c = np.asarray(coefficients)
-    gradient = _differentiable(problem).misfit_gradient(problem.parameters.field(c), data)
+    gradient = problem.misfit_gradient(problem.parameters.field(c), data)
     return np.asarray(gradient + weight * (problem.parameters.gram @ c))
 
 
@@ -62,10 +63,8 @@ def curvature(problem: Problem, data: Data, coefficients: Array, *, weight: floa
 
     J is the whitened derivative of the data in the coordinates.
     """
-    space = _differentiable(problem).parameters
-    linear = problem.linear
-    J = problem.forward_matrix() if linear else problem.jacobian(space.field(coefficients))  # type: ignore[attr-defined]
-    J = data.whiten(J)
+    space = problem.parameters
+    J = data.whiten(problem.linearize(space.field(coefficients)).matrix)
     return float(np.sum(J.T * space.solve_gram(np.ascontiguousarray(J.T)))) + weight * space.dimension
 
 
@@ -80,9 +79,7 @@ def _gradient_norm(problem: Problem, data: Data, c: Array, g: Array, weight: flo
         return float(np.sqrt(max(float(g @ problem.parameters.solve_gram(g)), 0.0)))
     limits = coordinate_limits(bounds, problem.parameters.dimension)
     # Without any curvature (data that do not depend on the parameter) the gradient is zero too, and L only a unit.
-    return projected_norm(
-        problem.parameters, c, g, limits, curvature=curvature(problem, data, c, weight=weight) or 1.0
-    )
+    return projected_norm(problem.parameters, c, g, limits, curvature=curvature(problem, data, c, weight=weight) or 1.0)
 
 
 def _coordinates(problem: Problem, parameter: Array) -> Array:
@@ -102,10 +99,6 @@ def _ball_normal(problem: Problem, c: Array) -> Array | None:
     if not np.sqrt(max(float(q @ pull), 0.0)) >= (1.0 - ON_SPHERE) * space.ball.radius:
         return None
     return np.asarray(space.matrix.T @ pull)
-
-
-def _differentiable(problem: Any) -> LinearProblem | NonlinearProblem:
-    return problem
 
 
 @dataclass(frozen=True)
@@ -177,8 +170,8 @@ def kkt_residual(
     UncertifiedError
         The state equation is no equation of this form (the heat equation, tomography), or it has no energy norm.
     """
-    _differentiable(problem)
-    if isinstance(problem, HeatInitial) or not problem.has_state:
+    equation = state_equation(problem, "kkt_residual")
+    if equation.time is not None:
         kind = type(problem).__name__
         raise UncertifiedError(f"a {kind} has no state equation of this form; use reduced_gradient_norm")
     number(weight, "weight", least=0.0)
@@ -188,17 +181,20 @@ def kkt_residual(
     return _kkt(problem, data, np.asarray(candidate.state, dtype=float), c, weight, adjoint, bounds, norm)
 
 
-def _kkt(
-    problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str
-) -> KKT:
-    q = problem.parameters.field(c)
+def _kkt(problem: Problem, data: Data, u: Array, c: Array, weight: float, adjoint: Any, bounds: Any, norm: str) -> KKT:
+    equation, q = problem.states[0], problem.parameters.field(c)
+    free = equation.free
     space = state_norm(problem, norm, state=u, parameter=q)
-    A_u, A_q = _derivatives(problem, u, q)
-    misfit = data.whiten_transposed(data.whiten(problem.observe(u) - data.values))
-    pull = np.asarray(problem.sensors.matrix.T @ misfit)[problem.free]
-    z = _solved_adjoint(problem, A_u, q, pull) if adjoint is None else _given_adjoint(problem, adjoint)
+    operator, coupling = equation.derivatives(u, q)
+    A_u, A_q = operator[free][:, free], coupling[free]
+    misfit = data.whiten_transposed(data.whiten(problem.predict(u, q) - data.values))
+    pull = np.asarray(equation.sensors.matrix.T @ misfit)[free]
+    if adjoint is None:
+        z = -np.asarray(_factor(equation, operator, u, q).solve_transposed(pull))
+    else:
+        z = _given_adjoint(equation, adjoint)
     g = weight * (problem.parameters.gram @ c) + problem.parameters.matrix.T @ (A_q.T @ z)
-    state = _state_residual(problem, space, u, q)
+    state = _state_residual(equation, space, u, q)
     dual = Bound(_dual(space, pull + A_u.T @ z), "lower", f"adjoint residual in the dual {space.name} on the mesh")
     slope = _gradient_norm(problem, data, c, np.asarray(g), weight, bounds)
     parameter = Bound(slope, "lower", "derivative in the parameter, exact in the class")
@@ -206,43 +202,89 @@ def _kkt(
     return KKT(state, dual, parameter, Bound(total, state.side, "root of the sum of squares"))
 
 
-def _derivatives(problem: Problem, u: Array, q: Array) -> tuple[Any, Any]:
-    """``A_u`` and ``A_q`` at any pair, on the free dofs."""
-    free = problem.free
-    if problem.linear:
-        return problem.operator[free][:, free], -problem.load[free]
-    A_u, A_q = problem.derivatives(u, q)  # type: ignore[attr-defined]
-    return A_u[free][:, free], A_q[free]
+def _factor(equation: StateEquation, operator: Any, u: Array, q: Array) -> Factorization:
+    """Of A_u on the free dofs: that of the energy norm, where this is the norm of A_u."""
+    energy = equation.energy(q, u)
+    definite = energy is not None and same_matrix(energy.matrix, operator)
+    if energy is not None and definite and energy.factor is not None:
+        return energy.factor
+    block = operator[equation.free][:, equation.free]
+    return Factorization(block, definite=definite, name="derivative of the state equation")
 
 
-def _solved_adjoint(problem: Any, A_u: Any, q: Array, pull: Array) -> Array:
-    """The z with ``A_u' z = -pull``, by the factorization of the state where that is the one of A_u."""
-    if problem.linear:
-        factor = problem.factor
-    elif problem.linear_in_state:
-        factor = problem.linearize(q).factor
-    else:
-        factor = Factorization(A_u, definite=problem.definite, name="derivative of the state equation")
-    return -np.asarray(factor.solve_transposed(pull))
-
-
-def _given_adjoint(problem: Problem, adjoint: Any) -> Array:
-    z = real_vector(adjoint, int(problem.basis.N), "adjoint")
-    if z[problem.boundary.prescribed].any():
+def _given_adjoint(equation: StateEquation, adjoint: Any) -> Array:
+    z = real_vector(adjoint, int(equation.basis.N), "adjoint")
+    if z[equation.boundary.prescribed].any():
         raise InputError("adjoint is not zero at the prescribed dofs; expected a function that vanishes there")
-    return z[problem.free]
+    return z[equation.free]
 
 
 def _dual(space: StateNorm, functional: Array) -> float:
     return float(np.sqrt(max(float(functional @ space.factor.solve(functional)), 0.0)))
 
 
-def _state_residual(problem: Problem, space: StateNorm, u: Array, q: Array) -> Bound:
-    value = _dual(space, problem.residual(u, q)[problem.free])
-    defect = u - problem.boundary.values
-    defect[problem.free] = 0.0
+def _state_residual(equation: StateEquation, space: StateNorm, u: Array, q: Array) -> Bound:
+    value = _dual(space, equation.residual(u, q)[equation.free])
+    defect = u - equation.boundary.values
+    defect[equation.free] = 0.0
     if not defect.any():
         return Bound(value, "lower", f"state residual in the dual {space.name} on the mesh")
-    lift = space.lift(defect, problem.free)
+    lift = space.lift(defect, equation.free)
     value = float(np.hypot(value, np.sqrt(max(float(lift @ (space.matrix @ lift)), 0.0))))
     return Bound(value, "estimate", f"state residual and boundary defect in the {space.name} on the mesh")
+
+
+def projected_norm(
+    space: ParameterSpace, coordinates: Array, gradient: Array, limits: Limits, *, curvature: float
+) -> float:
+    """``L ‖c - P(c - G^-1 g / L)‖_Q``, P the projection on the box ``low <= c <= high`` in the norm of Q.
+
+    It is zero exactly where the first-order conditions hold: c in the box, and ``g' (e - c) >= 0`` for all e in the box
+    (coordinate by coordinate: ``g_i = 0`` inside, ``g_i >= 0`` at the low bound, ``g_i <= 0`` at the high one). For
+    the projection p of ``c - G^-1 g / L`` is the point of the box with ``(p - c + G^-1 g / L)' G (e - p) >= 0`` for
+    all e in it; if p = c this is ``g' (e - c) >= 0``, and if that holds then p = c satisfies it, and p is unique.
+
+    Clipping each coordinate is that projection only where the Gram matrix G is diagonal. Where the step meets no bound
+    the number is ``(g' G^-1 g)^(1/2)``, the dual norm of the gradient; it is never more than that for c in the box.
+
+    Parameters
+    ----------
+    curvature
+        L > 0, the size of the second derivative of the objective in the norm of Q: with it the step has the units of
+        c, so that the bounds mean the same in any units of the data.
+    """
+    low, high = limits
+    step = bounded_step(space.gram, gradient / curvature, low - coordinates, high - coordinates)
+    return curvature * float(np.sqrt(max(step @ (space.gram @ step), 0.0)))
+
+
+def check_bounds(bounds: Any) -> Any:
+    """`bounds` if it is None or a pair (low, high) of numbers or vectors, else an `InputError`."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise InputError(f"bounds is {bounds!r}; expected a pair (low, high)")
+    if not all(_is_numeric(limit) for limit in bounds):
+        raise InputError(f"bounds is {bounds!r}; expected numbers or vectors of numbers")
+    return bounds
+
+
+def coordinate_limits(bounds: Any, k: int) -> Limits:
+    """``(low, high)`` as vectors of length `k`, infinite where there is no bound."""
+    low, high = (-np.inf, np.inf) if bounds is None else check_bounds(bounds)
+    limits = []
+    for name, value in (("low", low), ("high", high)):
+        array = np.asarray(value, dtype=float)
+        if np.any(np.isnan(array)) or array.shape not in ((), (k,)):
+            raise InputError(f"bounds: {name} has shape {array.shape}; expected a number or ({k},), no NaN")
+        limits.append(np.array(np.broadcast_to(array, (k,))))
+    if not np.all(limits[0] < limits[1]):
+        raise InputError("bounds: expected low < high for every coordinate")
+    return limits[0], limits[1]
+
+
+def _is_numeric(limit: Any) -> bool:
+    try:
+        return np.asarray(limit).dtype.kind in "iuf" and not np.ma.is_masked(limit)
+    except ValueError:
+        return False

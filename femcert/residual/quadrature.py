@@ -30,7 +30,7 @@ GUESSED_DEGREE, SAMPLES, INSIDE = 4, 12, 1e-6
 
 
 @dataclass(frozen=True)
-class Shape:
+class FieldShape:
     """What a field looks like on the reference element.
 
     Attributes
@@ -39,8 +39,9 @@ class Shape:
         Of the polynomial (for an exponential, of the exponent); None: not known.
     spread
         For each element a bound of ``|f - mean| / |mean|``, for an exponential of ``|exponent - mean|``.
-    least
-        For each element a lower bound of the field (0 where none is needed, a sampled minimum where none is known).
+    low, high
+        For each element bounds of the polynomial or exponential (0 where none are needed; where the degree is not known
+        the least and the largest sample).
     missed
         For each element a bound of the distance of the field from the polynomial.
     exponential
@@ -51,30 +52,45 @@ class Shape:
 
     degree: int | None
     spread: Array
-    least: Array
+    low: Array
+    high: Array
     missed: Array
     exponential: bool = False
     doubt: str = ""
 
+    @property
+    def least(self) -> Array:
+        """For each element a lower bound of the field, at least zero."""
+        return np.maximum(self.low - self.missed, 0.0)
 
-def shape_of(field: Given | Field, mesh: Any) -> Shape:
+    @property
+    def most(self) -> Array:
+        """For each element an upper bound of the field."""
+        return self.high + self.missed
+
+
+def shape_of(field: Given | Field, mesh: Any) -> FieldShape:
     """Degree, spread and minimum of a field, from what it is; nothing but a sampled minimum of an unknown function."""
     flat = np.zeros(mesh.nelements)
     if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
-        return Shape(field.degree, flat, flat, flat)
+        return FieldShape(field.degree, flat, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
-        return Shape(0, flat, field.at(Sampler(mesh, 0))[:, 0], flat)
+        value = field.at(Sampler(mesh, 0))[:, 0]
+        return FieldShape(0, flat, value, value, flat)
     doubt = field.doubt_on(mesh)
     if doubt:
-        return Shape(None, flat, field.at(_samples(mesh)).min(axis=1), flat, doubt=doubt)
+        samples = field.at(_samples(mesh))
+        return FieldShape(None, flat, samples.min(axis=1), samples.max(axis=1), flat, doubt=doubt)
     fit, missed = field.fit(mesh), field.missed(mesh)
     size, spread = np.abs(fit.mean), fit.spread
     if isinstance(field, Field) and field.exponential:
         # The exponential of a constant is one too.
-        return Shape(fit.degree, spread, np.exp(fit.mean - spread), missed, fit.degree > 0)
+        with np.errstate(over="ignore"):
+            low, high = np.exp(fit.mean - spread), np.exp(fit.mean + spread)
+        return FieldShape(fit.degree, spread, low, high, missed, fit.degree > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(spread > 0.0, spread / size, 0.0)
-    return Shape(fit.degree, relative, np.maximum(fit.mean - spread - missed, 0.0), missed)
+    return FieldShape(fit.degree, relative, fit.mean - spread, fit.mean + spread, missed)
 
 
 def _samples(mesh: Any) -> Sampler:
@@ -86,7 +102,7 @@ def _samples(mesh: Any) -> Sampler:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Quadrature:
     """A quadrature order with the relative error it leaves on each element.
 
     Attributes
@@ -130,7 +146,7 @@ class Rule:
 
 def choose_rule(
     equation: StrongForm, basis: Any, *, energy: bool, enriched: int | None = None, light: bool = False
-) -> Rule:
+) -> Quadrature:
     """The order at which all integrals of a bound are exact, or their remainders negligible where that can be had.
 
     Parameters
@@ -200,10 +216,10 @@ def choose_rule(
     if a.missed.any() or c.missed.any() or f.missed.any():
         missed = a.missed, c.missed, f.missed
     doubt = "; ".join(dict.fromkeys(doubts))
-    return Rule(order, left, not doubts, a.exponential, signed, *least, doubt, missed)
+    return Quadrature(order, left, not doubts, a.exponential, signed, *least, doubt, missed)
 
 
-def _remainder(order: int, numerator: int, step: int, spread: Array, a: Shape) -> Array:
+def _remainder(order: int, numerator: int, step: int, spread: Array, a: FieldShape) -> Array:
     n = (order - numerator) // max(step, 1)
     if n < 0:
         return np.full(len(spread), np.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +166,17 @@ class WeakResidual:
         along = np.sqrt(dot(self.flux, self.flux) * dot(slope, slope))
         inside = self.sampler.integral((f + cu) * np.abs(value) + along).sum()
         return float(inside + self._boundary_integral((g + alpha_u) * np.abs(trace)))
+
+    @cached_property
+    def size(self) -> float:
+        """``‖A^-1/2 flux‖`` and what reaction and Robin terms add to it: what this is a small difference of."""
+        square = self.sampler.integral(dot(self.flux, self.flux) / self.norm.A).sum()
+        _, cu, _, alpha_u = self.terms
+        if cu.any():
+            square += self.sampler.integral(cu**2 / np.where(self.norm.C > 0.0, self.norm.C, 1.0)).sum()
+        if self.traces.basis is not None and self.norm.B.any():
+            square += self._boundary_integral(alpha_u**2 / np.where(self.norm.B > 0.0, self.norm.B, 1.0))
+        return float(np.sqrt(square))
 
     def inner(self, first: Samples, second: Samples) -> float:
         """``(v, w)_V`` for two functions given by samples."""

@@ -1,4 +1,4 @@
-"""What the bounds of one problem share: quadrature, factorizations, equilibration tables; each made once."""
+"""What the bounds of one state equation share: quadrature, factorizations, equilibration tables; each made once."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from ..bound import Bound
 from ..checks import Array
 from ..mesh.elements import degree
 from ..mesh.sample import Sampler
-from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
+from ..problem.states import StateEquation
 from ..problem.strong import StrongForm
 from .equilibrate import Equilibration
 from .friedrichs import box_friedrichs_constant, friedrichs_constant
 from .hierarchy import ElementMatrices
 from .lower import Enriched, enriched_space
-from .quadrature import Rule, choose_rule
-from .traces import FacetCheck
+from .patches import NormalTraces
+from .quadrature import Quadrature, choose_rule
 from .weak import Traces, WeakResidual, weak_residual
 
-_spaces: WeakKeyDictionary[Problem, Workspace] = WeakKeyDictionary()
+_spaces: WeakKeyDictionary[StateEquation, Workspace] = WeakKeyDictionary()
 
 
 class Workspace:
-    """Tables of one problem, filled as they are needed."""
+    """Tables of one state equation, filled as they are needed."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.basis = problem.basis
-        self.free = problem.free
-        self.degree = degree(problem.basis)
+    def __init__(self, equation: StateEquation) -> None:
+        self.basis = equation.basis
+        self.free = equation.free
+        self.degree = degree(equation.basis)
         self._samplers: dict[int, Sampler] = {}
         # With the boundary conditions that they are of, so that no other object gets its identity.
         self._traces: dict[tuple[int, int], tuple[BoundaryConditions, Traces]] = {}
-        self._rules: dict[tuple[str, int | None, bool], tuple[Any, Rule]] = {}
-        self._friedrichs: dict[bool, tuple[Rule, Traces, Bound | None]] = {}
+        self._rules: dict[tuple[str, int | None, bool], tuple[Any, Quadrature]] = {}
+        self._friedrichs: dict[bool, tuple[Quadrature, Traces, Bound | None]] = {}
         self._enriched: dict[bytes, Enriched] = {}
         self._kept: tuple[Array, Array, ElementMatrices] | None = None
 
     @cached_property
     def equilibration(self) -> Equilibration:
-        """Stars and stream functions."""
+        """Patches and stream functions."""
         return Equilibration(self.basis.mesh, self.degree)
 
     @cached_property
-    def facets(self) -> FacetCheck:
+    def facets(self) -> NormalTraces:
         """Whether fluxes are conforming."""
-        return FacetCheck(next(iter(self._samplers.values())))
+        return NormalTraces(next(iter(self._samplers.values())))
 
     def enriched(self, r: WeakResidual) -> Enriched:
         """Test functions of one degree more than the state that vanish on the Dirichlet facets of a residual."""
@@ -59,7 +59,7 @@ class Workspace:
             self._enriched[key] = enriched_space(self.equilibration.space, self.basis, essential)
         return self._enriched[key]
 
-    def rule(self, equation: StrongForm, norm: str, *, enriched: int | None = None, light: bool = False) -> Rule:
+    def rule(self, equation: StrongForm, norm: str, *, enriched: int | None = None, light: bool = False) -> Quadrature:
         """The quadrature for an equation; found anew if its coefficient or the degree of its source changed."""
         fixed = (equation.conductivity, equation.reaction, getattr(equation.source, "basis", equation.source))
         key = norm, enriched, light
@@ -68,7 +68,7 @@ class Workspace:
             self._rules[key] = fixed, rule
         return self._rules[key][1]
 
-    def residual(self, equation: StrongForm, state: Array, norm: str, rule: Rule) -> WeakResidual:
+    def residual(self, equation: StrongForm, state: Array, norm: str, rule: Quadrature) -> WeakResidual:
         """The residual functional of a state, sampled."""
         if rule.order not in self._samplers:
             self._samplers[rule.order] = Sampler(self.basis.mesh, rule.order)
@@ -89,7 +89,7 @@ class Workspace:
             self._kept = A, C, ElementMatrices(self.enriched(r).space, self.basis.mesh, A, mass)
         return self._kept[2]
 
-    def friedrichs(self, r: WeakResidual, rule: Rule, norm: str, sharp: bool) -> Bound | None:
+    def friedrichs(self, r: WeakResidual, rule: Quadrature, norm: str, sharp: bool) -> Bound | None:
         """``‖v‖_L2 <= C ‖v‖_V``: in closed form (or None), or from the eigenvalue problem of Crouzeix and Raviart."""
         if norm == "h1":
             return Bound(1.0, "upper", "the H1 norm is at least the L2 norm")
@@ -98,7 +98,7 @@ class Workspace:
             self._friedrichs[sharp] = kept = rule, r.traces, self._friedrichs_constant(r, rule, sharp)
         return kept[2]
 
-    def _friedrichs_constant(self, r: WeakResidual, rule: Rule, sharp: bool) -> Bound | None:
+    def _friedrichs_constant(self, r: WeakResidual, rule: Quadrature, sharp: bool) -> Bound | None:
         mesh, traces = self.basis.mesh, r.traces
         least = np.broadcast_to(rule.least_conductivity, mesh.nelements)
         if not sharp:
@@ -113,11 +113,11 @@ class Workspace:
         )
 
 
-def workspace_of(problem: Problem) -> Workspace:
-    """The workspace of a problem, the same one each time."""
-    if problem not in _spaces:
-        _spaces[problem] = Workspace(problem)
-    return _spaces[problem]
+def workspace_of(equation: StateEquation) -> Workspace:
+    """The workspace of a state equation, the same one each time."""
+    if equation not in _spaces:
+        _spaces[equation] = Workspace(equation)
+    return _spaces[equation]
 
 
 def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:

@@ -14,8 +14,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.forward import dense
-from ..residual.optimality import curvature, reduced_gradient
-from ..residual.projected import Limits, check_bounds, coordinate_limits, projected_norm
+from ..residual.optimality import Limits, check_bounds, coordinate_limits, curvature, projected_norm, reduced_gradient
 from .ball import Inverse, ball_form, on_sphere, semidefinite_root
 
 MOST_COORDINATES = 2000

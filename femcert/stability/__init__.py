@@ -3,9 +3,9 @@
 Constants are those of the mesh, or guaranteed for the continuous equation; of a nonlinear problem, on a validated ball.
 """
 
-from .constant import Stability, stability
 from .modulus import Modulus
-from .nonlinear import Validity, check_kantorovich, validated
+from .stability import Stability, stability
+from .validity import Validity, check_kantorovich, validated
 from .weights import Weights, certified_weights
 
 __all__ = [

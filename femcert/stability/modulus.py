@@ -1,4 +1,4 @@
-"""Conditional stability: the modulus of continuity of the inverse on a ball, by a family of eigenproblems."""
+"""Conditional stability: the modulus of continuity of the inverse on a ball, and what it adds to the data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..checks import Array, number, real_array
+from ..checks import Array, frozen, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
-from .family import Family
+from ..problem.forward import BATCH, Linearization
+from .pencil import Pencils
 
 # Noise levels whose squares do not overflow, and how far from the balance of both forms a multiplier may be.
 MOST_LEVEL = 1e100
@@ -23,6 +24,8 @@ MOST_FAILURES = 4
 # Combinations of two eigenvectors that are tried.
 ANGLES = 20_001
 TINY = float(np.finfo(float).tiny)
+# Noise levels that an envelope covers if none are given: from that of the data to this many times it.
+REACH = 100.0
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,12 @@ class Modulus:
     """
 
     def __init__(self, problem: Problem, *, data: Data | None = None, radius: float | None = None) -> None:
-        if not problem.linear:
-            raise InputError(f"problem is a {type(problem).__name__}; the modulus is for linear problems")
+        forward = _everywhere(problem)
         ball = problem.parameters.ball
         if ball is None:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
-        self._family = Family(problem, data)
+        self._pencils = Pencils(forward, data)
         # The norm of H1 is not below that of L2, whatever rounding does to their matrices.
         inner = problem.parameters.inner
         self._most = self.radius if inner == "l2" and ball.norm in ("l2", "h1") else np.inf
@@ -67,7 +69,7 @@ class Modulus:
 
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew."""
-        return self._family.adjoint()
+        return self._pencils.adjoint()
 
     def least_misfit(self, values: Array, radius: float, level: float) -> float:
         """Lower bound of ``‖F x - y‖_Y`` over the ball ``‖x‖_L <= radius`` if it is above `level`, else `level`.
@@ -79,12 +81,12 @@ class Modulus:
         values
             y, not whitened, without the offset of the problem.
         """
-        data = self._family.data
+        data = self._pencils.data
         size = float(np.linalg.norm(values)) if data is None else data.norm(values)
         found = level
         for _ in range(2):
             self._close_in(size + found)
-            least = self._family.least_misfit(values, radius, self.bound(size + found))
+            least = self._pencils.least_misfit(values, radius, self.bound(size + found))
             if not least > level:
                 return level
             found = least if found == level else min(found, least)
@@ -133,13 +135,13 @@ class Modulus:
         """
         self._close_in(number(eps, "eps", above=0.0))
         low, high = self._sides(eps)
-        family = self._family
+        pencils = self._pencils
         # Where rounding hides all multipliers, the direction of one of them.
-        multipliers = [p.kappa for p in (*low[-1:], *high[:1])] or [family.balance]
-        X = np.column_stack([family.least(kappa)[1] for kappa in multipliers])
-        X = X / np.sqrt(np.sum(X * (family.gram @ X), axis=0))
-        Y = family.observe(X)
-        forms = [family.ball.squares(X), X.T @ (family.gram @ X), Y.T @ Y]
+        multipliers = [p.kappa for p in (*low[-1:], *high[:1])] or [pencils.balance]
+        X = np.column_stack([pencils.least(kappa)[1] for kappa in multipliers])
+        X = X / np.sqrt(np.sum(X * (pencils.gram @ X), axis=0))
+        Y = pencils.observe(X)
+        forms = [pencils.ball.squares(X), X.T @ (pencils.gram @ X), Y.T @ Y]
         angles = np.linspace(0.0, np.pi, ANGLES)
         weights = np.stack([np.cos(angles), np.sin(angles)])[: len(multipliers)]
         size, norm, seen = (np.sqrt(np.maximum(np.sum(weights * (form @ weights), axis=0), TINY)) for form in forms)
@@ -212,7 +214,7 @@ class Modulus:
         while failed < MOST_FAILURES:
             before = self.bound(eps)
             kappa *= np.sqrt(STRIDE)
-            if not kappa < MOST_LEVEL * self._family.balance:
+            if not kappa < MOST_LEVEL * self._pencils.balance:
                 return
             failed = 0 if self._add(kappa) and self.bound(eps) < before else failed + 1
 
@@ -236,7 +238,7 @@ class Modulus:
 
     def _begin(self, kappa: float) -> bool:
         """The first multiplier: the given one, or the nearest larger one that rounding does not hide."""
-        balance = self._family.balance
+        balance = self._pencils.balance
         kappa = min(max(kappa, balance / MOST_LEVEL), balance * MOST_LEVEL)
         while not self._add(kappa):
             kappa *= STRIDE
@@ -248,7 +250,7 @@ class Modulus:
 
     def _refine(self, kappa: float) -> bool:
         """Closer eigenvalues for the multipliers near `kappa`; False if there are none. Others stay bounds."""
-        if not self._family.grow():
+        if not self._pencils.grow():
             return False
         near = [p for p in self.points if abs(np.log(p.kappa / kappa)) < 1.0]
         for p in near:
@@ -259,19 +261,71 @@ class Modulus:
 
     def _add(self, kappa: float) -> bool:
         """Compute the eigenpair of a multiplier; False if rounding hides it."""
-        family = self._family
-        if not 1.0 / MOST_LEVEL <= kappa / family.balance <= MOST_LEVEL:
+        pencils = self._pencils
+        if not 1.0 / MOST_LEVEL <= kappa / pencils.balance <= MOST_LEVEL:
             return False
-        value, vector = family.least(kappa)
+        value, vector = pencils.least(kappa)
         if not value > 0.0:
             return False
-        square = float(vector @ (family.gram @ vector))
+        square = float(vector @ (pencils.gram @ vector))
         point = Point(
             kappa=kappa,
             eigenvalue=value,
-            seen=float(np.linalg.norm(family.observe(vector[:, None]))),
-            size=family.ball.norm_from_above(vector),
+            seen=float(np.linalg.norm(pencils.observe(vector[:, None]))),
+            size=pencils.ball.norm_from_above(vector),
             norm=float(np.sqrt(square)),
         )
         self.points = sorted([*self.points, point], key=lambda p: p.kappa)
         return True
+
+
+def conditional_parts(problem: Problem, data: Data | None, levels: Any) -> dict[str, Any]:
+    """Constant, exponent, range, modulus, singular values and weakest parameter of a class with a ball."""
+    low, high = _range(data, levels)
+    modulus = Modulus(problem, data=data)
+    constant, exponent = modulus.envelope(low, high)
+    weakest = modulus.worst(low)
+    weakest = weakest / problem.parameters.norm(weakest)
+    return {
+        "constant": Bound(constant, "upper", f"envelope of the modulus on [{low:.3g}, {high:.3g}]"),
+        "exponent": exponent,
+        "singular_values": frozen(_singular_values(problem, modulus)),
+        "weakest": frozen(weakest * np.sign(weakest[np.argmax(np.abs(weakest))])),
+        "scope": "discrete",
+        "levels": (low, high),
+        "moduli": modulus,
+    }
+
+
+def _everywhere(problem: Problem) -> Linearization:
+    """The forward map of a linear problem."""
+    try:
+        return problem.linearize()
+    except InputError:
+        raise InputError(
+            f"a {type(problem).__name__} is linearized about a parameter only; the modulus is for linear problems"
+        ) from None
+
+
+def _range(data: Data | None, levels: Any) -> tuple[float, float]:
+    if levels is not None:
+        if not isinstance(levels, (tuple, list)) or len(levels) != 2:
+            raise InputError(f"levels is {levels!r}; expected a pair (low, high) of noise levels")
+        low, high = number(levels[0], "levels[0]", above=0.0), number(levels[1], "levels[1]")
+        if not low < high:
+            raise InputError(f"levels is ({low:g}, {high:g}); expected low < high")
+        return low, high
+    if data is None or not data.noise_level > 0.0:
+        raise InputError("conditional stability depends on the noise; expected data with a noise level, or levels=")
+    return data.noise_level, REACH * data.noise_level
+
+
+def _singular_values(problem: Problem, modulus: Modulus) -> Array:
+    """Of the map from Q to Y, descending; with more coordinates than observations there is a zero."""
+    adjoint = modulus.adjoint()
+    parts = [adjoint[:, i : i + BATCH] for i in range(0, adjoint.shape[1], BATCH)]
+    gram = np.hstack([adjoint.T @ problem.parameters.solve_gram(part) for part in parts])
+    squares = np.linalg.eigvalsh((gram + gram.T) / 2.0)[::-1]
+    k = problem.parameters.dimension
+    values = np.sqrt(np.maximum(squares[:k], 0.0))
+    return np.append(values, 0.0) if len(values) < k else values

@@ -13,8 +13,8 @@ from ..linalg import Factorization, inverse_eigenpair, largest_eigenvalue
 from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.forward import dense
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
+from ..problem.space import ParameterSpace
+from ..problem.states import SparseSystem
 
 
 class SparseForward:
@@ -24,25 +24,22 @@ class SparseForward:
     three sparse equations, factorized together.
     """
 
-    def __init__(self, problem: LinearProblem, data: Data | None) -> None:
-        self.problem = problem
-        free = problem.free
-        B = problem.parameters.matrix
-        self.load = csr_matrix(problem.load[free] @ B)
-        self.weights = _precision(data, problem.observation_count)
-        H = problem.sensors.matrix[:, free]
-        self._seen = csr_matrix(H.T @ self.weights @ H)
-        A = csr_matrix(problem.operator[free][:, free])
-        system = bmat([[A, None, -self.load], [-self._seen, A.T, None], [None, self.load.T, None]], format="csc")
+    def __init__(self, system: SparseSystem, space: ParameterSpace, data: Data | None) -> None:
+        self.system = system
+        self.load = csr_matrix(system.load @ space.matrix)
+        H = system.sensors
+        self._seen = csr_matrix(H.T @ _precision(data, H.shape[0]) @ H)
+        A = csr_matrix(system.operator)
+        optimality = bmat([[A, None, -self.load], [-self._seen, A.T, None], [None, self.load.T, None]], format="csc")
         self._sizes = A.shape[0], self.load.shape[1]
         try:
-            self.factor = Factorization(system, definite=False, name="optimality system of the forward map")
+            self.factor = Factorization(optimality, definite=False, name="optimality system of the forward map")
         except SolveError as error:
             raise UncertifiedError(f"the sensors do not see some parameter of the class to rounding: {error}") from None
 
     def normal(self, x: Array) -> Array:
         """``F' F x``."""
-        factor = self.problem.factor
+        factor = self.system.factor
         u = factor.solve(self.load @ x)
         return np.asarray(self.load.T @ factor.solve_transposed(self._seen @ u))
 
@@ -67,7 +64,8 @@ def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, 
     SolveError
         An eigensolver did not converge; the message says what was reached.
     """
-    if not isinstance(problem, LinearProblem) or isinstance(problem, HeatInitial) or not problem.has_state:
+    system = problem.states[0].system() if len(problem.states) == 1 else None
+    if system is None:
         name = type(problem).__name__
         raise InputError(f"the sparse route is for stationary linear problems, not for a {name}; use method='dense'")
     if not issparse(problem.parameters.matrix):
@@ -75,11 +73,11 @@ def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, 
             "the sparse route is for local classes (Full-, Region- or CoarseSpace), not for global modes; "
             f"use method='dense', an SVD of {problem.observation_count} x {problem.parameters.dimension} numbers"
         )
-    forward = SparseForward(problem, data)
+    forward = SparseForward(system, problem.parameters, data)
     gram = problem.parameters.gram
     largest = float(np.sqrt(largest_eigenvalue(forward.normal, gram, problem.parameters.solve_gram)))
     square, direction = inverse_eigenpair(forward.inverse, forward.normal, gram)
-    rounding = problem.rounding_of(data) * largest
+    rounding = problem.linearize().rounding_of(data) * largest
     if not square > 0.0 or not np.sqrt(square) > rounding:
         raise UncertifiedError(
             f"sigma_min = {np.sqrt(max(square, 0.0)):.2g} is zero to rounding (sigma_max = {largest:.2g}): the sensors "

@@ -16,9 +16,8 @@ from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.forward import BATCH, dense
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
-from ..residual.norms import state_norm
+from ..problem.states import StateEquation
+from ..residual.energy import state_norm
 
 # Rounding of the Gram matrices, relative to their largest eigenvalue.
 ROUNDING = 1e-10
@@ -52,35 +51,37 @@ def certified_weights(problem: Problem, *, data: Data | None = None) -> Weights:
     UncertifiedError
         The operator has no energy norm, so no certified weight is known.
     """
-    if not isinstance(problem, LinearProblem) or not problem.has_state:
-        name = type(problem).__name__
-        raise UncertifiedError(f"certified weights are for linear problems with a state, not for a {name}")
-    if not problem.definite:
-        raise UncertifiedError("the operator is not said to be symmetric definite; give weights as numbers")
+    equation = problem.states[0] if len(problem.states) == 1 else None
     whiten = (lambda y: y) if data is None else problem.check_data(data).whiten
     spread = 1.0 if data is None else data.spread
-    if isinstance(problem, HeatInitial):
-        return _of_heat(problem, whiten)
-    H = problem.sensors.matrix
+    if equation is not None and equation.time is not None:
+        return _of_heat(equation, len(equation.time.times), whiten)
+    system = None if equation is None else equation.system()
+    if equation is None or system is None:
+        name = type(problem).__name__
+        raise UncertifiedError(f"certified weights are for linear problems with a state, not for a {name}")
+    if equation.energy() is None:
+        raise UncertifiedError("the operator is not said to be symmetric definite; give weights as numbers")
+    H = equation.sensors.matrix
     factor = state_norm(problem, "energy").factor
-    free, fixed = problem.free, problem.boundary.prescribed
+    free, fixed = equation.free, equation.boundary.prescribed
     z = _solved(factor, dense(H[:, free].T))
     pde = _largest(whiten(whiten(factor.gram_from_above(np.asarray(H[:, free] @ z))).T), factor.rounding * spread**2)
-    coupling = problem.operator[fixed][:, free]
+    operator = equation.derivatives(equation.boundary.values, np.zeros(problem.parameters.basis.N))[0]
+    coupling = operator[fixed][:, free]
     y = dense(H[:, fixed].T) - coupling @ z
     return Weights(
         pde=Bound(pde, "upper", "norm of H S on the discrete problem"),
-        bc=Bound(_boundary_norm(problem, y, whiten, spread), "upper", "norm of H E on the discrete problem"),
+        bc=Bound(_boundary_norm(problem, equation, y, whiten, spread), "upper", "norm of H E on the discrete problem"),
     )
 
 
-def _of_heat(problem: HeatInitial, whiten: Callable[[Array], Array]) -> Weights:
+def _of_heat(equation: StateEquation, n: int, whiten: Callable[[Array], Array]) -> Weights:
     """``‖e(t)‖_L2 <= ‖e‖_Y`` at each of n times, so that ``(sum_i ‖H e(t_i)‖²)^1/2 <= n^1/2 ‖H‖ ‖e‖_Y``."""
-    H, n = problem.sensors.matrix, len(problem.times)
-    M = mass_matrix(problem.basis)
+    H, M = equation.sensors.matrix, mass_matrix(equation.basis)
     gram = np.asarray(H @ solve_mass(M, dense(H.T)))
     pde = np.sqrt(n) * _largest(whiten(whiten(np.kron(np.eye(n), gram)).T))
-    if len(problem.boundary.prescribed):
+    if len(equation.boundary.prescribed):
         source = "norm of H in L2; boundary values of a heat state must be right"
     else:
         source = "norm of H in L2"
@@ -93,14 +94,16 @@ def _solved(factor: Factorization, right: Array) -> Array:
     return np.hstack(parts)
 
 
-def _boundary_norm(problem: LinearProblem, y: Array, whiten: Callable[[Array], Array], spread: float) -> float:
-    fixed = problem.boundary.prescribed
+def _boundary_norm(
+    problem: Problem, equation: StateEquation, y: Array, whiten: Callable[[Array], Array], spread: float
+) -> float:
+    fixed = equation.boundary.prescribed
     if not len(fixed):
         return 0.0
     K: Any = state_norm(problem, "h1").matrix
     inner = state_norm(problem, "energy").factor.exact("a certified weight of boundary values")
     whole = Factorization(K, definite=True, name="H1 norm on all dofs")
-    right = np.zeros((problem.basis.N, y.shape[1]))
+    right = np.zeros((equation.basis.N, y.shape[1]))
     right[fixed] = y
     gram = whole.gram_from_above(np.asarray(y.T @ _solved(whole, right)[fixed]))
     # Errors of y count twice in the Gram matrix.

@@ -166,7 +166,7 @@ def test_every_part_is_needed():
     hidden = problem.parameters.field(truth) + np.random.default_rng(0).standard_normal(q.size)
     lift = np.zeros_like(good)
     lift[problem.boundary.prescribed] = 5.0
-    harmonic = fc.residual.norms.state_norm(problem, "energy").lift(lift, problem.free)
+    harmonic = fc.residual.energy.state_norm(problem, "energy").lift(lift, problem.free)
     candidates = {
         "data": fc.Candidate(problem.solve(q), q),
         "pde": fc.Candidate(good, q),

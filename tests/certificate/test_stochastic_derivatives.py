@@ -106,13 +106,13 @@ def test_a_singular_corner_is_believed():
 )
 def test_a_laplacian_of_something_else_is_refused(mesh, wrong):
     for k in (0.5, 2.0):
-        with pytest.raises(fc.UncertifiedError, match="the laplacian of the state of 'learned' does not belong to its"):
+        with pytest.raises(fc.UncertifiedError, match="the laplacian of the state "):
             judged(problem_on(MESHES[mesh]), Waves(k, **wrong))
 
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_kinks_have_no_strong_residual(mesh):
-    with pytest.raises(fc.UncertifiedError, match="the laplacian of the state of 'learned' does not belong"):
+    with pytest.raises(fc.UncertifiedError, match="the laplacian of the state "):
         judged(problem_on(MESHES[mesh]), Kinks())
 
 
@@ -135,9 +135,9 @@ def test_gradients_are_looked_at_where_they_count(mesh):
     wrong = Waves(gradient=0.5)
     assert judged(constant, wrong).residuals.pde.value > 0.0
     assert judged(varying, Waves()).residuals.pde.value > 0.0
-    with pytest.raises(fc.UncertifiedError, match="the gradient of the state of 'learned' does not belong"):
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the state "):
         judged(varying, wrong)
-    with pytest.raises(fc.UncertifiedError, match="the gradient of the conductivity of 'learned' does not belong"):
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the conductivity "):
         judged(problem_on(MESHES[mesh], conductivity=Rising(0.25)), Waves())
 
 
@@ -148,7 +148,7 @@ def test_the_gradient_of_a_state_over_a_conductivity():
         basis, parameters=fc.CosineSpace(basis, 2), sensors=sensors, source=1.0, transform="exp"
     )
     assert judged(problem, Waves()).residuals.pde.value > 0.0
-    with pytest.raises(fc.UncertifiedError, match="the gradient of the state of 'learned' does not belong"):
+    with pytest.raises(fc.UncertifiedError, match="the gradient of the state "):
         judged(problem, Waves(gradient=1.2))
 
 

@@ -19,8 +19,8 @@ from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
-from femcert.certificate.sampling import uniform_points
 from femcert.mesh.locate import interpolation_matrix
+from femcert.mesh.sample import uniform_points
 
 ELEMENTS = {
     "tri P1": (MeshTri, ElementTriP1),
@@ -108,7 +108,7 @@ def test_the_points_are_those_of_the_seed_and_the_functions():
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=B)
     found = certified(problem, candidate, points=64, seed=5, zeta=0.1)
     entropy = judge_of(fc.StochasticRadius(seed=5), problem)._entropy(candidate)
-    points, _ = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy))
+    points = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy)).x
     r = -u.laplacian(points) - load(points) + between(problem, points)
     assert found.residuals.pde.value == pytest.approx(np.sqrt(np.mean(r**2) + B**2 * np.sqrt(np.log(10) / 128)))
     # They depend on the functions, not only on their values at the nodes.
@@ -130,8 +130,9 @@ def test_product_rule_and_reaction(mesh, conductivity, reaction):
     )  # fmt: skip
     u = Sine(1.0, 0.1)
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: x[0] ** 2, envelope=1e4)
-    x, cells = uniform_points(mesh, 30, np.random.default_rng(0))
-    found = pointwise_residual(problem, candidate)(x, cells)
+    points = uniform_points(mesh, 30, np.random.default_rng(0))
+    x, cells = points.x, points.cells
+    found = pointwise_residual(problem, candidate)(points)
     a = conductivity if callable(conductivity) else lambda x: np.full(x.shape[1], conductivity)
     h, expected = 1e-5, -(basis.probes(x) @ basis.doflocs[0] ** 2)
     for i in range(len(x)):
@@ -150,8 +151,8 @@ def test_the_residual_of_a_conductivity(transform):
     )  # fmt: skip
     u, q = Sine(1.0, 0.1), Linear()
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: q(x), envelope=1e4)
-    x, cells = uniform_points(basis.mesh, 30, np.random.default_rng(0))
-    found = pointwise_residual(problem, candidate)(x, cells)
+    points = uniform_points(basis.mesh, 30, np.random.default_rng(0))
+    x, found = points.x, pointwise_residual(problem, candidate)(points)
     # A linear function is its own interpolant.
     a = np.exp(q(x)) if transform == "exp" else q(x)
     slope = np.sum(q.gradient(x) * u.gradient(x), axis=0) * (a if transform == "exp" else 1.0)
@@ -173,8 +174,9 @@ def test_the_gradient_of_a_conductivity_is_that_of_its_interpolant(name):
     u = Sine()
     q = lambda x: 1.0 + x[0] * x[1] + np.sin(8.0 * PI * x[0])  # noqa: E731
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=q, envelope=1e4)
-    x, cells = uniform_points(basis.mesh, 40, np.random.default_rng(0))
-    found = pointwise_residual(problem, candidate)(x, cells)
+    points = uniform_points(basis.mesh, 40, np.random.default_rng(0))
+    x, cells = points.x, points.cells
+    found = pointwise_residual(problem, candidate)(points)
     h, slope = 1e-6, np.zeros((2, 40))
     for i in range(2):
         e = h * np.eye(2)[:, [i]]
@@ -196,9 +198,9 @@ def test_a_residual_that_belongs_to_a_function_q_is_refused_for_a_conductivity()
     with pytest.raises(fc.UncertifiedError, match="not to the interpolant that is handed out"):
         pointwise_residual(problem, given)
     # With derivatives of the state it is not needed, and not used.
-    x, cells = uniform_points(basis.mesh, 10, np.random.default_rng(0))
+    points = uniform_points(basis.mesh, 10, np.random.default_rng(0))
     derived = fc.Candidate.from_functions(problem, state=u, **options)
-    assert np.abs(pointwise_residual(problem, derived)(x, cells)).max() > 1.0
+    assert np.abs(pointwise_residual(problem, derived)(points)).max() > 1.0
     # On elements the conductivity jumps, and the residual is no function.
     constants = Basis(basis.mesh, ElementTriP0())
     jumping = fc.EllipticCoefficient(
@@ -246,11 +248,12 @@ def test_a_parameter_moved_into_the_class_moves_the_residual():
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: load(x) + 5.0, envelope=6.0)
     inside, distance = judge_of(fc.StochasticRadius(), problem).moved(candidate)
     assert distance > 0.5
-    x, cells = uniform_points(problem.basis.mesh, 200, np.random.default_rng(0))
+    points = uniform_points(problem.basis.mesh, 200, np.random.default_rng(0))
+    x, cells = points.x, points.cells
     exact = pointwise_residual(problem, inside)
     moved = candidate.parameter - inside.parameter
     expected = -u.laplacian(x) - problem.basis.probes(x) @ inside.parameter
-    np.testing.assert_allclose(exact(x, cells), expected, atol=1e-9)
+    np.testing.assert_allclose(exact(points), expected, atol=1e-9)
     # The envelope grows by what the move can add.
     assert np.all(exact.envelopes[cells, 0] >= np.abs(expected))
     assert exact.envelopes.max() <= 6.0 + np.abs(moved).max() + 1e-12

@@ -6,7 +6,7 @@ from function_helpers import Sine, certified, load, square
 from zoo import judge_of
 
 import femcert as fc
-from femcert.certificate.sampling import uniform_points
+from femcert.mesh.sample import uniform_points
 
 
 def test_an_envelope_that_is_none_is_refused():
@@ -80,7 +80,7 @@ def test_functions_that_know_the_points_do_not_know_those_of_a_fresh_seed():
     candidate = fc.Candidate.from_functions(problem, state=Peeking(), parameter=load, envelope=25.0)
     honest = certified(problem, candidate, seed=5, bound="betting")
     entropy = judge_of(fc.StochasticRadius(seed=5), problem)._entropy(candidate)
-    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng(entropy))[0])
+    known.append(uniform_points(problem.basis.mesh, 1000, np.random.default_rng(entropy)).x)
     assert certified(problem, candidate, seed=5, bound="betting").residuals.pde.value < 0.5 * honest.residuals.pde.value
     fresh = [certified(problem, candidate, seed=None, bound="betting").residuals.pde.value for _ in range(3)]
     assert len(set(fresh)) == 3

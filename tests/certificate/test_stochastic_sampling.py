@@ -20,7 +20,7 @@ from zoo import judge_of
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
-from femcert.residual.strong import strong_field, strong_rms
+from femcert.residual.residuals import strong_field, strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
 
@@ -135,7 +135,8 @@ def test_weighted_squares_have_the_right_mean_and_envelope(name):
         # Exactly: sum_K p_K (w_K / p_K) (mean square on K) is the mean square.
         assert np.allclose(plan.probability * plan.weight, w, rtol=1e-9)
         assert np.all(plan.weight * bounds**2 <= plan.envelope * (1.0 + 1e-12))
-        points, cells, columns = plan.draw(mesh, 30_000, np.random.default_rng(0))
+        found, columns = plan.draw(mesh, 30_000, np.random.default_rng(0))
+        points, cells = found.x, found.cells
         assert not columns.any()
         local = problem.basis.mapping.invF(points[:, :, None], tind=cells)
         assert local.min() > -1e-9

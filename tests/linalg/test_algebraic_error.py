@@ -1,33 +1,25 @@
 """Bounds made with solves that are not exact, where their errors weigh most: found by a reviewer, each once broken."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csc_matrix
 from skfem import Basis, ElementTriP1, MeshTri, asm
 from skfem.models.poisson import laplace, mass
+from zoo import bump, discs, unit_basis
 
 import femcert as fc
 from femcert.linalg import Factorization, installed_backends, use_backend
 
 pytest.importorskip("pyamg")
 
-LINE = np.linspace(0.0, 1.0, 25)
 GRID = [(x, y) for x in (0.2, 0.5, 0.8) for y in (0.2, 0.5, 0.8)]
 
 
-def bump(a, b):
-    return lambda x: np.maximum(0.0, 1.0 - ((x[0] - a) ** 2 + (x[1] - b) ** 2) / 0.02)
-
-
-def unit_square(names=()):
-    mesh = MeshTri.init_tensor(LINE, LINE)
-    return Basis(mesh.with_boundaries({name: lambda x: x[0] == 1.0 for name in names}), ElementTriP1())
-
-
 def source(functions, sensors, **more):
-    basis = unit_square(["right"])
-    averages = fc.AverageSensors(basis, sensors, radius=0.08)
-    return fc.EllipticSource(basis, parameters=fc.FunctionSpace(basis, functions), sensors=averages, **more)
+    return zoo.source("tri P1", 24, parameters=(fc.FunctionSpace, functions), sensors=discs(sensors), **more)
 
 
 def refined_solves(A, factor, right):
@@ -78,7 +70,7 @@ def test_precise_sensors_far_away_do_not_make_a_bound_too_small(reaction, precis
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-4, 1e-6])
 def test_projections_on_local_classes_do_not_depend_on_the_tolerance(tolerance):
     """No bound counts an error of theirs, so they have none but rounding."""
-    basis = unit_square()
+    basis = unit_basis("tri P1", 24)
     spaces = []
     for backend, more in (("superlu", {}), ("multigrid", {"tolerance": tolerance})):
         space = fc.CoarseSpace(basis, MeshTri.init_tensor(*2 * [np.linspace(0.0, 1.0, 13)]))
@@ -142,17 +134,12 @@ def test_what_ill_conditioned_operators_lose(backend, robin):
 @pytest.mark.parametrize("robin", [1e-2, 1e-6, 1e-8])
 def test_a_nonlinear_problem_loses_as_much_as_its_linearization(backend, robin):
     """A weak Robin condition and far sensors: sigma_min from below, or a refusal."""
-    basis = unit_square(["right"])
-
-    def make():
-        return fc.EllipticCoefficient(
-            basis,
-            parameters=fc.FunctionSpace(basis, [bump(0.2, 0.3), bump(0.2, 0.7), bump(0.3, 0.5)]),
-            sensors=fc.AverageSensors(basis, [(0.9, y) for y in (0.1, 0.3, 0.5, 0.7, 0.9)], radius=0.04),
-            source=lambda x: np.exp(-60.0 * ((x[0] - 0.2) ** 2 + (x[1] - 0.5) ** 2)),
-            dirichlet={},
-            robin={"right": (robin, 0.0)},
-        )
+    basis, bumps = unit_basis("tri P1", 24), [bump(0.2, 0.3), bump(0.2, 0.7), bump(0.3, 0.5)]
+    given = {"source": lambda x: np.exp(-60.0 * ((x[0] - 0.2) ** 2 + (x[1] - 0.5) ** 2)), "dirichlet": {}}
+    sensors, weak = discs([(0.9, y) for y in (0.1, 0.3, 0.5, 0.7, 0.9)], 0.04), {"right": (robin, 0.0)}
+    make = partial(
+        zoo.coefficient, basis, parameters=(fc.FunctionSpace, bumps), sensors=sensors, robin=weak, **given
+    )
 
     with use_backend("superlu"):
         exact = make()
@@ -199,7 +186,7 @@ def test_stretched_meshes_are_solved_to_what_rounding_leaves(aspect, n):
 @pytest.mark.parametrize("backend", sorted(installed_backends()))
 def test_the_callers_arrays_stay_as_they_are(backend):
     """Entries in any order, some of them in two parts."""
-    A = csc_matrix(asm(laplace, unit_square()) + asm(mass, unit_square()))
+    A = csc_matrix(asm(laplace, unit_basis("tri P1", 24)) + asm(mass, unit_basis("tri P1", 24)))
     starts = 2 * A.indptr
     data, indices = np.repeat(A.data / 2.0, 2), np.repeat(A.indices, 2)
     for j in range(A.shape[0]):
@@ -217,13 +204,8 @@ def test_the_callers_arrays_stay_as_they_are(backend):
 @pytest.mark.parametrize("distance", [0.03, 1e-4])
 def test_a_truth_that_is_hardly_seen(distance, tolerance):
     """Two sensors close together, the truth along what they see least: a solve loses a part of what they see most."""
-    line = np.linspace(0.0, 1.0, 61)
-
-    def make():
-        basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
-        sensors = fc.AverageSensors(basis, [(0.3, 0.4), (0.3 + distance, 0.4)], radius=0.1)
-        return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
-
+    close = discs([(0.3, 0.4), (0.3 + distance, 0.4)], 0.1)
+    make = partial(zoo.source, "tri P1", 60, parameters=2, sensors=close)
     with use_backend("superlu"):
         exact = make()
         truth = np.array(fc.stability(exact).weakest)

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import block_diag, coo_array, csr_matrix, diags, identity
 from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
@@ -286,10 +287,7 @@ def test_cached_files_do_not_count_as_used(tmp_path):
 
 
 def test_a_selection_says_what_solved(backend):
-    line = np.linspace(0.0, 1.0, 9)
-    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
-    sensors = fc.AverageSensors(basis, [(0.3, 0.3), (0.6, 0.4), (0.5, 0.7)], radius=0.1)
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    problem = zoo.source("tri P1", 8, parameters=2, sensors=zoo.averages)
     assert problem.backend is None
     data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.01)
     learned = fc.Candidate.from_coefficients(problem, [1.0, 0.4])
@@ -362,8 +360,7 @@ def test_a_block_does_not_reach_other_threads_nor_tasks(other):
         await asyncio.sleep(0.01)
         return named()
 
-    async def both():
-        return await asyncio.gather(inside(), outside())
+    async def both(): return await asyncio.gather(inside(), outside())
 
     assert asyncio.run(both()) == [other, "superlu"]
     seen = []

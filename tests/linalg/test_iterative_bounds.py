@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementTriP1, MeshTri
+from zoo import bump, discs
 
 import femcert as fc
 from femcert.errors import UncertifiedError
@@ -13,16 +15,10 @@ pytest.importorskip("pyamg")
 LOOSE = 1e-4
 
 
-def problem_on(n, parameters=None):
-    line = np.linspace(0.0, 1.0, n + 1)
-    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
-    centres = np.array([(x, y) for x in (0.2, 0.5, 0.8) for y in (0.2, 0.5, 0.8)])
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, 4) if parameters is None else parameters(basis),
-        sensors=fc.AverageSensors(basis, centres, radius=0.15),
-        conductivity=fc.Polynomial(lambda x: 1.0 + x[0], 1),
-    )
+def problem_on(n, parameters=4):
+    centres = [(x, y) for x in (0.2, 0.5, 0.8) for y in (0.2, 0.5, 0.8)]
+    given = {"sensors": discs(centres, 0.15), "conductivity": fc.Polynomial(lambda x: 1.0 + x[0], 1)}
+    return zoo.source("tri P1", n, parameters=parameters, **given)
 
 
 @pytest.fixture(scope="module")
@@ -107,33 +103,16 @@ def test_loose_radii_contain_the_truth(exact, rule):
 
 def far_source(reaction):
     """Sources on the left, sensors on the right, where a reaction leaves little of the states."""
-    line = np.linspace(0.0, 1.0, 33)
-    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
-    bumps = [
-        lambda x, a=a, b=b: np.maximum(0.0, 1.0 - ((x[0] - a) ** 2 + (x[1] - b) ** 2) / 0.02)
-        for a, b in ((0.2, 0.3), (0.2, 0.7), (0.3, 0.5))
-    ]
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.FunctionSpace(basis, bumps),
-        sensors=fc.AverageSensors(basis, [(0.8, y) for y in (0.2, 0.35, 0.5, 0.65, 0.8)], radius=0.08),
-        reaction=reaction,
-    )
+    bumps, far = [bump(0.2, 0.3), bump(0.2, 0.7), bump(0.3, 0.5)], [(0.8, y) for y in (0.2, 0.35, 0.5, 0.65, 0.8)]
+    return zoo.source("tri P1", 32, parameters=(fc.FunctionSpace, bumps), sensors=discs(far), reaction=reaction)
 
 
 def cooling(diffusivity):
     """Heat that spreads from the left; at the sensors little of it arrives."""
     basis = Basis(MeshTri.init_tensor(np.linspace(0.0, 1.0, 33), np.linspace(0.0, 0.25, 9)), ElementTriP1())
     bumps = [lambda x, a=a: np.maximum(0.0, 1.0 - ((x[0] - a) / 0.1) ** 2) for a in (0.15, 0.3)]
-    centres = [(0.7, 0.1), (0.8, 0.15), (0.9, 0.1)]
-    return fc.HeatInitial(
-        basis,
-        parameters=fc.FunctionSpace(basis, bumps),
-        sensors=fc.AverageSensors(basis, centres, radius=0.05),
-        times=[0.2, 0.4],
-        steps=20,
-        diffusivity=diffusivity,
-    )
+    far, march = discs([(0.7, 0.1), (0.8, 0.15), (0.9, 0.1)], 0.05), {"times": [0.2, 0.4], "steps": 20}
+    return zoo.heat(basis, parameters=(fc.FunctionSpace, bumps), sensors=far, diffusivity=diffusivity, **march)
 
 
 def test_what_is_below_the_rounding_of_the_states_is_not_seen():
@@ -144,10 +123,7 @@ def test_what_is_below_the_rounding_of_the_states_is_not_seen():
 
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-8, 1e-13])
-@pytest.mark.parametrize(
-    ("make", "value"),
-    [(far_source, 0.0), (far_source, 1e3), (cooling, 0.1), (cooling, 0.01)],
-)
+@pytest.mark.parametrize(("make", "value"), [(far_source, 0.0), (far_source, 1e3), (cooling, 0.1), (cooling, 0.01)])
 def test_what_sensors_hardly_see_is_covered_too(make, value, tolerance):
     """The error of a solve is relative to all of the state, the data are not: bounds hold, or are refused."""
     with use_backend("superlu"):

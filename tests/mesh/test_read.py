@@ -127,8 +127,7 @@ def test_the_script_of_a_shipped_mesh_makes_that_mesh(name, tmp_path):
 )
 def test_what_scikit_fem_saved_comes_back(kind, suffix, tmp_path, capsys):
     mesh = (
-        kind().refined(3)
-        .with_boundaries({"left": lambda x: x[0] == 0, "right": lambda x: x[0] == 1})
+        kind().refined(3).with_boundaries({"left": lambda x: x[0] == 0, "right": lambda x: x[0] == 1})
         .with_subdomains({"half": lambda x: x[0] < 0.5})
     )  # fmt: skip
     mesh.save(tmp_path / f"saved{suffix}")

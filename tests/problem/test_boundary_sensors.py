@@ -130,9 +130,9 @@ def test_ends_of_a_line():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 0}, "count is 0; expected a whole number of at least 1"),
-        ({"count": 2.0}, r"count is 2\.0; expected a whole number"),
-        ({"count": 3, "boundary": "rim"}, "boundary 'rim' is not in the mesh; expected one of"),
+        ({"count": 0}, "count is 0"),
+        ({"count": 2.0}, r"count is 2\.0"),
+        ({"count": 3, "boundary": "rim"}, "boundary 'rim' is not in the mesh"),
         ({"count": 3, "boundary": "empty"}, "boundary 'empty' of the mesh is empty"),
     ],
 )

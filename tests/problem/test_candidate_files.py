@@ -14,11 +14,12 @@ from importlib.util import find_spec
 import meshio
 import numpy as np
 import pytest
+import zoo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from orders import linear, quadratic
 from skfem import Basis, ElementTriP1, MeshTri
-from zoo import ELEMENTS, full_problem, inside_points, unit_basis, unit_mesh
+from zoo import ELEMENTS, full_problem, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -39,10 +40,7 @@ def file_mesh(basis, fields=(), cells=(), order=None):
 
 
 def heat_problem(times):
-    basis = unit_basis("line P1", 8)
-    return fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=times, steps=10
-    )
+    return zoo.heat("line P1", 8, parameters=3, sensors=[0.3, 0.6], times=times, steps=10)
 
 
 def refused(problem, path, message, **options):
@@ -106,7 +104,7 @@ def test_quadratic_cells_with_edges_of_their_own_and_curved_ones(tmp_path):
     assert np.array_equal(candidate.parameter, quadratic(basis.doflocs))
     mesh.points[basis.facet_dofs[0, facets[0]], :2] += 0.03
     mesh.write(path)
-    refused(full_problem(basis), path, "its triangle6 cells are curved, the first at .*; expected straight edges")
+    refused(full_problem(basis), path, "its triangle6 cells are curved, the first at .*")
 
 
 def test_cell_data_goes_to_piecewise_constants_only(tmp_path):
@@ -138,10 +136,10 @@ def test_a_heat_state_is_a_field_for_each_time(tmp_path):
     file_mesh(problem.basis, {"parameter": x}).write(path)
     assert np.array_equal(fc.Candidate.from_file(problem, path).state, problem.solve(x))
     file_mesh(problem.basis, {"parameter": x, "state_0": x}).write(path)
-    refused(problem, path, r"state has shape \(9,\); expected \(9, 2\)")
+    refused(problem, path, r"state has shape \(9,\)")
     assert np.array_equal(fc.Candidate.from_file(heat_problem(0.1), path).state, x)
     file_mesh(problem.basis, {"parameter": x, "state_0": x, "state_2": x}).write(path)
-    refused(problem, path, r"fields state_\.\.\. have the numbers \[0, 2\]; expected 0, 1, 2 and so on")
+    refused(problem, path, r"fields state_\.\.\. have the numbers \[0, 2\]")
     table = tmp_path / "net.csv"
     table.write_text("x,parameter,state_0,state_1\n" + "\n".join(f"{t!r},{t!r},{t!r},{2 * t!r}" for t in x.tolist()))
     assert np.array_equal(fc.Candidate.from_file(problem, table).state, np.column_stack([x, 2.0 * x]))
@@ -156,19 +154,19 @@ def test_fields_that_are_missing_or_of_another_kind(tmp_path):
     problem, q = full_problem(basis), linear(basis.doflocs)
     path = tmp_path / "net.vtu"
     file_mesh(basis, {"q": q, "velocity": np.column_stack([q, q, q])}).write(path)
-    refused(problem, path, "it has 'q', 'velocity'; expected one called 'parameter'")
-    refused(problem, path, "it has 'q', 'velocity'; expected one called 'u'", parameter="q", state="u")
-    refused(problem, path, r"its field 'velocity' has shape \(25, 3\); expected one number", parameter="velocity")
+    refused(problem, path, "it has 'q', 'velocity'")
+    refused(problem, path, "it has 'q', 'velocity'", parameter="q", state="u")
+    refused(problem, path, r"its field 'velocity' has shape \(25, 3\)", parameter="velocity")
     assert np.array_equal(fc.Candidate.from_file(problem, path, parameter="q").state, problem.solve(q))
     file_mesh(basis).write(path)
-    refused(problem, path, "it has no fields; expected one called 'parameter'")
+    refused(problem, path, "it has no fields")
     file_mesh(basis, {"parameter": np.where(q == q[3], np.nan, q)}).write(path)
     refused(problem, path, "parameter has .* NaN or infinite entries")
     refused(problem, tmp_path / "missing.vtu", "there is no such file")
     (tmp_path / "folder.vtu").mkdir()
     refused(problem, tmp_path / "folder.vtu", "it is a directory")
     (tmp_path / "net.docx").write_text("x")
-    refused(problem, tmp_path / "net.docx", r"its ending is '\.docx'; expected \.npz, \.csv, \.vtu")
+    refused(problem, tmp_path / "net.docx", r"its ending is '\.docx'")
     # meshio overlooks the node numbers of its fields.
     meshio.write(tmp_path / "net.msh", file_mesh(basis, {"parameter": q}), file_format="gmsh")
     refused(problem, tmp_path / "net.msh", r"its ending is '\.msh'; expected")
@@ -203,10 +201,10 @@ def test_tables_of_points(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it has ''; expected one called 'x'|no fields"),
+        ("", "it has ''|no fields"),
         ("\n\n", "expected one called 'x'"),
         ("x,y,parameter\n", "cannot be read as a table of numbers with commas"),
-        ("x,parameter\n0,1\n", "it has 'parameter', 'x'; expected one called 'y'"),
+        ("x,parameter\n0,1\n", "it has 'parameter', 'x'"),
         ("x,y,parametr\n0,1,2\n", "expected one called 'parameter'"),
         ("x,y,parameter\n0,1,two\n", "could not convert string 'two'"),
         ("x,y,parameter\n0,1\n", "cannot be read as a table"),
@@ -366,9 +364,7 @@ def test_a_damaged_field_is_not_left_out_in_silence(tmp_path):
 @pytest.mark.parametrize("ending", ["vtu", "csv", "npz"])
 def test_nan_from_a_file_is_never_accepted(ending, tmp_path):
     basis = unit_basis("tri P1", 4)
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, inside_points(basis))
-    )
+    problem = zoo.source(basis)
     data = problem.simulate(problem.parameters.field([1.0, 0.5, 0.2]), noise=0.01)
     path = tmp_path / f"net.{ending}"
     q = np.where(np.arange(basis.N) == 7, np.nan, 1.0)
@@ -415,7 +411,7 @@ def test_rows_longer_than_the_header_are_refused(tmp_path, row):
 def test_states_with_other_numbers_are_refused(name, tmp_path):
     basis = unit_basis("tri P1", 4)
     np.savez(tmp_path / "net.npz", parameter=np.zeros(basis.N), **{name: np.zeros(basis.N)})
-    refused(full_problem(basis), tmp_path / "net.npz", "its fields state_... .*; expected 0, 1, 2 and so on")
+    refused(full_problem(basis), tmp_path / "net.npz", "its fields state_... .*")
 
 
 @pytest.mark.parametrize("name", ["interpolation", "points", "optimality", "parameter", "state"])
@@ -468,8 +464,8 @@ def test_a_vtu_file_in_pieces_is_refused(tmp_path):
     file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
     text = path.read_text()
     path.write_text(text.replace("</Piece>", "</Piece>" + piece_of(text)))
-    refused(full_problem(basis), path, "it has 2 pieces; expected one")
-    with pytest.raises(fc.InputError, match="it has 2 pieces; expected one"):
+    refused(full_problem(basis), path, "it has 2 pieces")
+    with pytest.raises(fc.InputError, match="it has 2 pieces"):
         fc.load_mesh(path)
     # An empty one says nothing.
     empty = '<Piece NumberOfPoints="0" NumberOfCells="0"></Piece>'

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
 from zoo import unit_basis, unit_mesh
 
+import femcert as fc
 from femcert.errors import InputError
+from femcert.mesh.sample import Points
 from femcert.problem.coefficients import at_points, at_quadrature, check_sign
 
 
@@ -41,21 +44,14 @@ def test_a_table_of_functions():
     expected = np.where(x[0] < 0.5, x[0] * x[1], 3.0)
     np.testing.assert_array_equal(at_quadrature(table, basis, "a"), expected)
     cells, points = np.array([3, 17, 30]), x[:, [3, 17, 30], 1]
-    np.testing.assert_array_equal(at_points(table, basis.mesh, points, cells, "a"), expected[[3, 17, 30], 1])
+    np.testing.assert_array_equal(at_points(table, Points(basis.mesh, points, cells), "a"), expected[[3, 17, 30], 1])
 
 
 def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
-    import femcert as fc
-
     basis, ramp = halves(8), fc.Polynomial(lambda x: 1.0 + x[0], 1)
+    reaction = {"west": 0.5, "east": 1.0}
     made = [
-        fc.EllipticSource(
-            basis,
-            parameters=fc.FullSpace(basis),
-            sensors=fc.RegionSensors(basis, ["west", "east"]),
-            conductivity=a,
-            reaction={"west": 0.5, "east": 1.0},
-        )
+        zoo.source(basis, parameters=fc.FullSpace, conductivity=a, reaction=reaction)
         for a in (ramp, {"west": ramp, "east": ramp})
     ]
     bounds = [fc.dual_norm(p, fc.Candidate(p.solve(np.ones(basis.N)), np.ones(basis.N))) for p in made]
@@ -64,22 +60,11 @@ def test_a_table_of_functions_is_the_same_equation_for_the_bounds():
 
 
 def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
-    import femcert as fc
-
     mesh = MeshLine(np.linspace(0.0, 1.0, 21)).with_subdomains({"a": lambda x: x[0] < 0.5, "b": lambda x: x[0] > 0.5})
     basis, ramp = Basis(mesh, ElementLineP1()), fc.Polynomial(lambda x: 1.0 + x[0], 1)
-    constants = [
-        fc.stability(
-            fc.EllipticSource(
-                basis,
-                parameters=fc.RegionSpace(basis, ["a", "b"]),
-                sensors=fc.PointSensors(basis, [0.22, 0.51, 0.83]),
-                conductivity=a,
-            ),
-            guarantee="continuous",
-        ).constant.value
-        for a in (ramp, {"a": ramp, "b": ramp})
-    ]
+    common = {"parameters": (fc.RegionSpace, ["a", "b"]), "sensors": [0.22, 0.51, 0.83]}
+    made = [zoo.source(basis, conductivity=a, **common) for a in (ramp, {"a": ramp, "b": ramp})]
+    constants = [fc.stability(problem, guarantee="continuous").constant.value for problem in made]
     assert constants[0] == pytest.approx(constants[1], rel=1e-12)
 
 
@@ -94,18 +79,18 @@ def test_function_sees_quadrature_points():
 @pytest.mark.parametrize(
     ("value", "sign", "message"),
     [
-        (0.0, "positive", "a takes the value 0; expected positive values"),
-        (-1e-9, "nonnegative", "a takes the value -1e-09; expected values of at least 0"),
+        (0.0, "positive", "a takes the value 0"),
+        (-1e-9, "nonnegative", "a takes the value -1e-09"),
         ({"west": 1.0}, "any", "a is not given on 16 of 32 elements"),
         ({"west": 1.0, "all": 1.0}, "any", "a: subdomain 'all' overlaps"),
         ({"west": 1.0, "est": 1.0}, "any", "region 'est' is not in the mesh.*did you mean"),
         ({"west": 1.0, "east": np.nan}, "any", "a on 'east' has 1 NaN"),
         ({"west": 1.0, "east": lambda x: np.nan * x[0]}, "any", "a on 'east' has"),
-        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\); expected one number"),
-        (np.ones((32, 3)), "any", r"a has shape \(32, 3\); expected a number or \(32,\), one per element"),
+        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\)"),
+        (np.ones((32, 3)), "any", r"a has shape \(32, 3\)"),
         (np.r_[np.ones(31), np.nan], "any", r"a has 1 NaN or infinite entries, the first at index \(31,\)"),
         (lambda x: x[0][:, 0], "any", r"a returned shape \(32,\) for x of shape \(2, 32, \d+\); expected"),
-        (lambda x: "hot", "any", "a has type .*; expected real numbers"),
+        (lambda x: "hot", "any", "a has type .*"),
         ([[1.0], [1.0, 2.0]], "any", "a is not an array of numbers"),
     ],
 )
@@ -115,7 +100,7 @@ def test_refused(value, sign, message):
 
 
 def test_sign_of_overflow():
-    with pytest.raises(InputError, match="q takes the value inf; expected finite"):
+    with pytest.raises(InputError, match="q takes the value inf"):
         check_sign(np.array([1.0, np.inf]), "q", "positive")
     with pytest.raises(InputError, match="q takes the value nan"):
         check_sign(np.array([1.0, np.nan]), "q", "any")

@@ -1,7 +1,10 @@
 """EllipticSource against manufactured solutions, patch tests and finite differences; EllipticCoefficient by Taylor."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import zoo
 from orders import errors, fitted_order, taylor_order
 from skfem import (
     Basis,
@@ -19,7 +22,7 @@ from skfem import (
     MeshTri,
     MeshTri2,
 )
-from zoo import ELEMENTS, inside_points, jittered, unit_basis, unit_mesh
+from zoo import ELEMENTS, STRAIGHT, inside_points, jittered, thirds, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -27,9 +30,7 @@ from femcert.linalg import factorization_count
 CELLS = {"line": (8, 16, 32, 64), "tri": (6, 12, 24), "quad": (6, 12, 24), "bent quad": (8, 16, 32)}
 
 
-def source_problem(basis, **options):
-    options = {"parameters": fc.FullSpace(basis), "sensors": fc.PointSensors(basis, inside_points(basis)), **options}
-    return fc.EllipticSource(basis, **options)
+source_problem = partial(zoo.source, parameters=fc.FullSpace, sensors=inside_points)
 
 
 # A smooth solution with variable coefficients; in one dimension y = 0.
@@ -77,8 +78,7 @@ def robin_data(side, alpha):
 CONDITIONS = {
     "dirichlet": lambda sides: {"dirichlet": exact},
     "named dirichlet and neumann": lambda sides: {
-        "dirichlet": {"left": exact},
-        "neumann": {side: flux(side) for side in sides if side != "left"},
+        "dirichlet": {"left": exact}, "neumann": {side: flux(side) for side in sides if side != "left"}
     },
     "robin": lambda sides: {"robin": {side: robin_data(side, 0.7) for side in sides}},
     "mixed": lambda sides: {"dirichlet": exact, "neumann": {"right": flux("right")}, "robin": {
@@ -143,7 +143,7 @@ def test_jumping_conductivity(name):
 
 
 @pytest.mark.parametrize("condition", ["dirichlet", "mixed"])
-@pytest.mark.parametrize("name", [name for name in ELEMENTS if not name.startswith("bent")])
+@pytest.mark.parametrize("name", STRAIGHT)
 def test_patch(name, condition):
     """Polynomials of the element's degree are reproduced on irregular meshes, whatever the boundary condition."""
     kind, element, p = ELEMENTS[name]
@@ -174,7 +174,7 @@ def test_patch(name, condition):
 
 def test_lumped_is_finite_differences():
     n, a, c = 20, 1.7, 3.0
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+    basis = unit_basis("line P1", n)
     problem = source_problem(basis, conductivity=a, reaction=c, mass="lumped")
     h = 1.0 / n
     second = (2 * np.eye(n - 1) - np.eye(n - 1, k=1) - np.eye(n - 1, k=-1)) / h**2
@@ -193,9 +193,7 @@ def test_lumped_converges(name):
     found = []
     for n in CELLS[kind]:
         basis = unit_basis(name, n)
-        problem = source_problem(
-            basis, conductivity=conductivity, reaction=reaction, dirichlet=exact, mass="lumped"
-        )
+        problem = source_problem(basis, conductivity=conductivity, reaction=reaction, dirichlet=exact, mass="lumped")
         found.append(errors(basis, problem.solve(source(basis.doflocs)), exact, gradient))
     in_l2, in_h1 = np.array(found).T
     sizes = 1.0 / np.array(CELLS[kind])
@@ -255,27 +253,27 @@ def test_residual_and_boundary_defect():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"conductivity": 0.0}, r"conductivity takes the value 0; expected positive"),
-        ({"conductivity": lambda x: x[0] - 0.5}, r"conductivity takes the value -0\.\d+; expected positive"),
+        ({"conductivity": 0.0}, "conductivity takes the value 0"),
+        ({"conductivity": lambda x: x[0] - 0.5}, r"conductivity takes the value -0\.\d+"),
         ({"conductivity": np.nan}, "conductivity has 1 NaN"),
         ({"conductivity": lambda x: np.where(x[0] < 0.5, 1.0, np.inf)}, "conductivity has .* NaN or infinite"),
-        ({"conductivity": np.ones(7)}, r"conductivity has shape \(7,\); expected a number or \(32,\)"),
+        ({"conductivity": np.ones(7)}, r"conductivity has shape \(7,\)"),
         ({"conductivity": lambda x: x}, r"conductivity returned shape \(2, 32, \d+\).*expected \(32, \d+\)"),
         ({"conductivity": "copper"}, "conductivity has type .*expected real numbers"),
         ({"conductivity": 1j}, "conductivity is complex"),
         ({"conductivity": {"nowhere": 1.0}}, "region 'nowhere' is not in the mesh"),
-        ({"reaction": -1.0}, "reaction takes the value -1; expected values of at least 0"),
-        ({"mass": "diagonal"}, "mass is 'diagonal'; expected one of consistent, lumped"),
-        ({"parameters": None}, "parameters is a NoneType; expected a space"),
-        ({"parameters": None, "mass": "lumped"}, "parameters is a NoneType; expected a space"),
-        ({"sensors": np.eye(3)}, "sensors is a ndarray; expected sensors"),
+        ({"reaction": -1.0}, "reaction takes the value -1"),
+        ({"mass": "diagonal"}, "mass is 'diagonal'"),
+        ({"parameters": None}, "parameters is a NoneType"),
+        ({"parameters": None, "mass": "lumped"}, "parameters is a NoneType"),
+        ({"sensors": np.eye(3)}, "sensors is a ndarray"),
         ({"sensors": fc.MatrixSensors(np.ones((1, 3)))}, "sensors expect 3 dofs, but basis has 25"),
     ],
 )
 def test_bad_input(options, message):
-    basis = unit_basis("tri P1", 4)
+    usual = source_problem("tri P1", 4)
     with pytest.raises(fc.InputError, match=message):
-        source_problem(basis, **options)
+        fc.EllipticSource(usual.basis, **{"parameters": usual.parameters, "sensors": usual.sensors, **options})
 
 
 def test_bad_meshes_and_bases():
@@ -289,43 +287,32 @@ def test_bad_meshes_and_bases():
     with pytest.raises(fc.InputError, match="sensors were made for another mesh"):
         source_problem(basis, sensors=fc.PointSensors(other, [[0.5, 0.5]]))
     mapped = source_problem(basis)
-    with pytest.raises(fc.InputError, match=r"parameter has shape \(24,\); expected \(25,\)"):
+    with pytest.raises(fc.InputError, match=r"parameter has shape \(24,\)"):
         mapped.solve(np.ones(24))
-    with pytest.raises(fc.InputError, match=r"state has shape \(25, 1\); expected \(25,\)"):
+    with pytest.raises(fc.InputError, match=r"state has shape \(25, 1\)"):
         mapped.observe(np.ones((25, 1)))
     with pytest.raises(fc.InputError, match="parameter has 25 NaN or infinite entries"):
         mapped.solve(np.full(25, np.inf))
-    with pytest.raises(fc.InputError, match=r"basis is a MeshTri1; expected a skfem\.Basis"):
+    with pytest.raises(fc.InputError, match="basis is a MeshTri1"):
         fc.EllipticSource(basis.mesh, parameters=mapped.parameters, sensors=mapped.sensors)
 
 
 # The unknown conductivity.
 
 
-def coefficient_problem(name, n, *, transform="exp", regions=False, sensors=5, **options):
-    basis = unit_basis(name, n)
-    if regions:
-        third = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
-        space = fc.RegionSpace(basis, [np.flatnonzero(third == i) for i in range(3)])
-    else:
-        space = fc.CosineSpace(basis, 4)
-    return fc.EllipticCoefficient(
-        basis,
-        parameters=space,
-        sensors=fc.PointSensors(basis, inside_points(basis, sensors)),
-        source=lambda x: 1.0 + x[0],
-        transform=transform,
-        **options,
-    )
+def coefficient_problem(name, n, transform="exp", space=(fc.CosineSpace, 4), sensors=inside_points, **options):
+    options = {"parameters": space, "sensors": sensors, "source": lambda x: 1.0 + x[0], **options}
+    return zoo.coefficient(name, n, transform=transform, **options)
 
 
+COSINES = (fc.CosineSpace, 4)
 COEFFICIENT_CASES = [
-    ("line P1", "exp", False, {}),
-    ("line P2", "identity", True, {"dirichlet": {"left": 0.5}, "robin": {"right": (2.0, 1.0)}}),
-    ("tri P1", "exp", False, {"dirichlet": {"left": lambda x: x[1]}, "robin": {"right": (2.0, 1.0)}}),
-    ("tri P2", "exp", True, {"dirichlet": lambda x: x[0]}),
-    ("quad Q1", "identity", False, {"robin": {"left": (1.0, 0.0)}, "neumann": {"top": 0.3}}),
-    ("bent quad Q2", "exp", True, {}),
+    ("line P1", "exp", COSINES, {}),
+    ("line P2", "identity", thirds, {"dirichlet": {"left": 0.5}, "robin": {"right": (2.0, 1.0)}}),
+    ("tri P1", "exp", COSINES, {"dirichlet": {"left": lambda x: x[1]}, "robin": {"right": (2.0, 1.0)}}),
+    ("tri P2", "exp", thirds, {"dirichlet": lambda x: x[0]}),
+    ("quad Q1", "identity", COSINES, {"robin": {"left": (1.0, 0.0)}, "neumann": {"top": 0.3}}),
+    ("bent quad Q2", "exp", thirds, {}),
 ]
 
 
@@ -336,9 +323,9 @@ def start_of(problem, seed=0):
     return c
 
 
-@pytest.mark.parametrize(("name", "transform", "regions", "options"), COEFFICIENT_CASES)
-def test_jacobian_by_taylor(name, transform, regions, options):
-    problem = coefficient_problem(name, 6, transform=transform, regions=regions, **options)
+@pytest.mark.parametrize(("name", "transform", "space", "options"), COEFFICIENT_CASES)
+def test_jacobian_by_taylor(name, transform, space, options):
+    problem = coefficient_problem(name, 6, transform, space, **options)
     c = start_of(problem)
     d = np.random.default_rng(1).standard_normal(len(c))
     d /= problem.parameters.norm(problem.parameters.field(d))
@@ -351,13 +338,11 @@ def test_jacobian_by_taylor(name, transform, regions, options):
     assert taylor_order(predicted, 1.05 * J @ d) == pytest.approx(1.0, abs=0.3)
 
 
-@pytest.mark.parametrize(("name", "transform", "regions", "options"), COEFFICIENT_CASES)
-def test_jacobian_by_columns_and_by_rows(name, transform, regions, options):
+@pytest.mark.parametrize(("name", "transform", "space", "options"), COEFFICIENT_CASES)
+def test_jacobian_by_columns_and_by_rows(name, transform, space, options):
     """Fewer sensors than coordinates: adjoint solves; more: forward solves. The shared rows agree."""
-    few = coefficient_problem(name, 6, transform=transform, regions=regions, sensors=2, **options)
-    many = coefficient_problem(name, 6, transform=transform, regions=regions, sensors=9, **options)
-    some = fc.MatrixSensors(many.sensors.matrix[:2])
-    few.sensors = some
+    many = coefficient_problem(name, 6, transform, space, partial(inside_points, count=9), **options)
+    few = coefficient_problem(name, 6, transform, space, fc.MatrixSensors(many.sensors.matrix[:2]), **options)
     c = start_of(few)
     rows, columns = few.jacobian(few.parameters.field(c)), many.jacobian(many.parameters.field(c))
     assert rows.shape == (2, few.parameters.dimension)
@@ -402,10 +387,8 @@ def test_coefficient_state_is_the_source_state():
     basis = unit_basis("quad Q2", 4)
     q = np.sin(3 * basis.doflocs[0]) * basis.doflocs[1]
     options = {"dirichlet": {"left": 1.0}, "robin": {"right": (2.0, 1.0)}, "neumann": {"top": lambda x: x[0]}}
-    sensors = fc.PointSensors(basis, inside_points(basis))
-    unknown = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=sensors, source=lambda x: x[0], **options
-    )
+    full = {"parameters": fc.FullSpace, "sensors": inside_points}
+    unknown = zoo.coefficient(basis, **full, source=lambda x: x[0], **options)
     given = source_problem(basis, conductivity=np.exp(np.asarray(basis.interpolate(q)).mean(axis=1)), **options)
     assert not np.allclose(unknown.solve(q), given.solve(basis.doflocs[0]), atol=1e-6)
     given = source_problem(basis, conductivity=lambda x: np.exp(np.asarray(basis.interpolate(q))), **options)
@@ -422,12 +405,11 @@ def test_coefficient_layers_in_closed_form():
         MeshLine(np.linspace(0.0, 1.0, 10)).with_boundaries({"ends": lambda x: (x[0] == 0) | (x[0] == 1)}),
         ElementLineP1(),
     )
-    third = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
-    space = fc.RegionSpace(basis, [np.flatnonzero(third == i) for i in range(3)])
-    problem = fc.EllipticCoefficient(
-        basis, parameters=space, sensors=fc.PointSensors(basis, [1 / 3, 2 / 3]), transform="identity",
-        dirichlet={"ends": lambda x: x[0]},
-    )  # fmt: skip
+    ends = {"ends": lambda x: x[0]}
+    problem = zoo.coefficient(
+        basis, parameters=thirds, sensors=[1 / 3, 2 / 3], source=0.0, transform="identity", dirichlet=ends
+    )
+    space = problem.parameters
     a = np.array([1.0, 2.0, 5.0])
     flux = 3.0 / np.sum(1.0 / a)
     values = problem.observe(problem.solve(space.field(a)))
@@ -442,15 +424,15 @@ def test_coefficient_layers_in_closed_form():
 def test_coefficient_bad_input():
     basis = unit_basis("line P1", 8)
     options = {"parameters": fc.FullSpace(basis), "sensors": fc.PointSensors(basis, [0.5])}
-    with pytest.raises(fc.InputError, match="transform is 'log'; expected 'exp' or 'identity'"):
+    with pytest.raises(fc.InputError, match="transform is 'log'"):
         fc.EllipticCoefficient(basis, transform="log", **options)
     with pytest.raises(fc.InputError, match="source has 1 NaN"):
         fc.EllipticCoefficient(basis, source=np.nan, **options)
     identity = fc.EllipticCoefficient(basis, source=1.0, transform="identity", **options)
-    with pytest.raises(fc.InputError, match="the conductivity takes the value -1; expected positive"):
+    with pytest.raises(fc.InputError, match="the conductivity takes the value -1"):
         identity.solve(np.full(basis.N, -1.0))
     exponential = fc.EllipticCoefficient(basis, source=1.0, **options)
-    with pytest.raises(fc.InputError, match="the conductivity takes the value inf; expected finite"):
+    with pytest.raises(fc.InputError, match="the conductivity takes the value inf"):
         exponential.solve(np.full(basis.N, 1e4))
     with pytest.raises(fc.InputError, match="parameter has 1 NaN"):
         exponential.solve(np.r_[np.nan, np.zeros(basis.N - 1)])
@@ -483,9 +465,7 @@ def bad_bases():
 def test_conductivities_at_the_end_of_the_floats(q, source):
     """exp(q) from 0 to infinity: a state, or an error that says why not; never a warning."""
     basis = unit_basis("tri P1", 4)
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, inside_points(basis)), source=source
-    )
+    problem = zoo.coefficient(basis, parameters=fc.FullSpace, sensors=inside_points, source=source)
     field = np.full(basis.N, q)
     unit = problem.solve(np.zeros(basis.N))
     if abs(q) > 709.0:

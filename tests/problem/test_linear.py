@@ -1,9 +1,10 @@
 """Linear problems: forward and adjoint solves against each other and against dense algebra."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from orders import fitted_order, taylor_order
@@ -12,7 +13,7 @@ from scipy.stats import binom, chi2
 from skfem import Basis, BilinearForm, LinearForm, asm, condense
 from skfem import solve as skfem_solve
 from skfem.helpers import dot, grad
-from zoo import inside_points, unit_basis
+from zoo import inside_points, thirds, unit_basis
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -33,76 +34,45 @@ def known_source(v, w):
     return np.cos(w.x[0]) * v
 
 
-def own_forms(name="tri P2", space=fc.FullSpace, **options):
-    basis = unit_basis(name, 5)
-    return fc.LinearProblem(
-        basis,
-        operator=convection_diffusion,
-        load=weighted_load,
-        source=known_source,
-        parameters=space(basis),
-        sensors=fc.AverageSensors(basis, inside_points(basis), radius=0.08),
-        **options,
-    )
+def own_forms(name="tri P2", parameters=fc.FullSpace, **options):
+    forms = {"operator": convection_diffusion, "load": weighted_load, "source": known_source}
+    averages = fc.AverageSensors(unit_basis(name, 5), inside_points(unit_basis(name, 5)), radius=0.08)
+    return zoo.own_linear(name, 5, parameters=parameters, sensors=averages, **forms, **options)
 
 
-def thirds(basis):
-    third = np.digitize(basis.mesh.p[0, basis.mesh.t].mean(axis=0), [1 / 3, 2 / 3])
-    return fc.RegionSpace(basis, [np.flatnonzero(third == i) for i in range(3)])
+def elliptic(name, mass="consistent", parameters=fc.FullSpace):
+    given = {"conductivity": lambda x: 1.0 + x[0], "reaction": 2.0, "robin": {"right": (2.0, 1.0)}, "mass": mass}
+    on_left = {"left": lambda x: 1.0 + x[-1]}
+    return zoo.source(name, 5, parameters=parameters, sensors=inside_points, dirichlet=on_left, **given)
 
 
-def elliptic(name, mass="consistent", space=fc.FullSpace):
-    basis = unit_basis(name, 5)
-    return fc.EllipticSource(
-        basis,
-        parameters=space(basis),
-        sensors=fc.PointSensors(basis, inside_points(basis)),
-        conductivity=lambda x: 1.0 + x[0],
-        reaction=2.0,
-        dirichlet={"left": lambda x: 1.0 + x[-1]},
-        robin={"right": (2.0, 1.0)},
-        mass=mass,
-    )
-
-
-def heat(name, scheme, times, mass="consistent", space=fc.FullSpace):
-    basis = unit_basis(name, 6)
-    return fc.HeatInitial(
-        basis,
-        parameters=space(basis),
-        sensors=fc.PointSensors(basis, inside_points(basis)),
-        times=times,
-        steps=12,
-        diffusivity=lambda x: 0.2 + 0.1 * x[0],
-        scheme=scheme,
-        dirichlet={"left": 0.0},
-        robin={"right": (1.5, 0.0)},
-        mass=mass,
-    )
+def heat(name, scheme, times, mass="consistent", parameters=fc.FullSpace):
+    given = {"diffusivity": lambda x: 0.2 + 0.1 * x[0], "dirichlet": {"left": 0.0}, "robin": {"right": (1.5, 0.0)}}
+    march = {"times": times, "steps": 12, "scheme": scheme, "mass": mass}
+    return zoo.heat(name, 6, parameters=parameters, sensors=inside_points, **march, **given)
 
 
 def tomography(name, rule):
-    basis = unit_basis(name, 4)
-    return fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 33.0, 71.0], bins=5, rule=rule)
+    return zoo.tomography(name, 4, parameters=fc.FullSpace, angles=[0.0, 33.0, 71.0], bins=5, rule=rule)
 
 
 PROBLEMS = {
     "elliptic line P2": lambda: elliptic("line P2"),
     "elliptic triangle P1 lumped": lambda: elliptic("tri P1", "lumped"),
     "elliptic bent quad Q2": lambda: elliptic("bent quad Q2"),
-    "elliptic regions": lambda: elliptic("tri P2", space=thirds),
+    "elliptic regions": lambda: elliptic("tri P2", parameters=thirds),
     "heat backward Euler": lambda: heat("tri P1", "backward-euler", 0.6),
     "heat backward Euler, three times": lambda: heat("line P2", "backward-euler", [0.1, 0.3, 0.6]),
     "heat Crank-Nicolson, three times": lambda: heat("quad Q1", "crank-nicolson", [0.05, 0.3, 0.6]),
     "heat Crank-Nicolson lumped, two times": lambda: heat("tri P1", "crank-nicolson", [0.3, 0.6], "lumped"),
     "heat exact, three times": lambda: heat("tri P1", "exact", [0.1, 0.25, 0.6]),
-    "heat regions": lambda: heat("tri P2", "crank-nicolson", [0.3, 0.6], space=thirds),
+    "heat regions": lambda: heat("tri P2", "crank-nicolson", [0.3, 0.6], parameters=thirds),
     "tomography P1": lambda: tomography("tri P1", "exact"),
     "tomography distorted Q2": lambda: tomography("bent quad Q2", "exact"),
     "tomography sampled": lambda: tomography("quad Q1", "sampled"),
     "own forms, Dirichlet": lambda: own_forms(),
     "own forms, mixed, regions": lambda: own_forms(
-        space=thirds, dirichlet={"left": 2.0}, robin={"top": (1.0, 3.0)}, neumann={"right": lambda x: x[1]}
+        parameters=thirds, dirichlet={"left": 2.0}, robin={"top": (1.0, 3.0)}, neumann={"right": lambda x: x[1]}
     ),
 }
 
@@ -148,7 +118,7 @@ def test_residual_of_the_own_state(problem):
     u = problem.solve(q)
     assert np.abs(problem.residual(u, q)).max() < 1e-11
     off = u.copy()
-    off[problem.free[0]] += 1.0
+    off[problem.free[0] if problem.states else 0] += 1.0
     assert np.abs(problem.residual(off, q)).max() > 1e-5
 
 
@@ -193,15 +163,11 @@ def test_many_columns_and_many_rows():
     """More than one batch of right-hand sides on both ways."""
     basis = unit_basis("tri P1", 8)
     points = inside_points(basis, 40)
-    by_rows = elliptic_like(basis, fc.FullSpace(basis), points)
-    by_columns = elliptic_like(basis, fc.SineSpace(basis, 35), points)
+    by_rows = zoo.source(basis, parameters=fc.FullSpace, sensors=points)
+    by_columns = zoo.source(basis, parameters=35, sensors=points)
     assert by_columns.parameters.dimension < 40 < by_rows.parameters.dimension
     G = by_rows.forward_matrix() @ by_columns.parameters.matrix
     assert np.allclose(by_columns.forward_matrix(), G, rtol=0, atol=1e-12)
-
-
-def elliptic_like(basis, space, points):
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
 
 
 def test_own_forms_against_scikit_fem():
@@ -222,9 +188,7 @@ def test_own_convection_converges():
         for n in sizes:
             basis = unit_basis(name, n)
             x = basis.doflocs[0]
-            problem = fc.LinearProblem(
-                basis, operator=form, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [0.5])
-            )
+            problem = zoo.own_linear(basis, operator=form, parameters=fc.FullSpace, sensors=[0.5])
             u = np.sin(np.pi * x) * np.exp(2 * x)
             e = problem.solve((np.pi**2 + 4.0) * u) - u
             found.append(problem.parameters.norm(e))
@@ -236,14 +200,10 @@ def test_own_convection_converges():
 def test_assembled_matrices_are_forms():
     by_form = own_forms(dirichlet={"left": 1.0})
     basis = by_form.basis
+    forms = {"operator": convection_diffusion, "load": weighted_load, "source": known_source}
+    assembled = {name: asm(form, basis) for name, form in forms.items()}
     by_matrix = fc.LinearProblem(
-        basis,
-        operator=asm(convection_diffusion, basis),
-        load=asm(weighted_load, basis),
-        source=asm(known_source, basis),
-        parameters=fc.FullSpace(basis),
-        sensors=by_form.sensors,
-        dirichlet={"left": 1.0},
+        basis, parameters=by_form.parameters, sensors=by_form.sensors, dirichlet={"left": 1.0}, **assembled
     )
     q = np.cos(basis.doflocs[0])
     assert np.allclose(by_form.solve(q), by_matrix.solve(q), rtol=1e-12)
@@ -258,12 +218,12 @@ def test_wrong_definite_is_refused():
         problem.solve(np.zeros(problem.basis.N))
     basis = unit_basis("tri P1", 10)
     helmholtz = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) - 30.0 * u * v)
-    options = {"parameters": fc.FullSpace(basis), "sensors": fc.PointSensors(basis, [[0.5, 0.4]])}
+    own = partial(zoo.own_linear, basis, operator=helmholtz, parameters=fc.FullSpace)
     with pytest.raises(fc.SolveError, match="not positive definite"):
-        fc.LinearProblem(basis, operator=helmholtz, definite=True, **options).solve(np.ones(basis.N))
+        own(definite=True).solve(np.ones(basis.N))
     # Told the truth, it solves: -Laplace u - 30 u = (2 pi² - 30) u for the first mode.
     u = np.prod(np.sin(np.pi * basis.doflocs), axis=0)
-    found = fc.LinearProblem(basis, operator=helmholtz, **options).solve((2 * np.pi**2 - 30.0) * u)
+    found = own().solve((2 * np.pi**2 - 30.0) * u)
     assert np.abs(found - u).max() < 0.1
 
 
@@ -291,25 +251,17 @@ def test_simulate():
     sizes = [np.linalg.norm(problem.simulate(q, noise=0.1, seed=seed).values - exact) for seed in range(200)]
     # E‖e‖² = (0.1 ‖H u‖)².
     assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(0.1 * np.linalg.norm(exact), rel=0.15)
-    with pytest.raises(fc.InputError, match=r"noise is -0\.1; expected at least 0"):
+    with pytest.raises(fc.InputError, match=r"noise is -0\.1"):
         problem.simulate(q, noise=-0.1)
 
 
+SENSORS = fc.PointSensors(unit_basis("tri P1", 4), [[0.5, 0.4]])
 SIMULATED = {
     "elliptic": lambda: elliptic("tri P1"),
-    "coefficient": lambda: fc.EllipticCoefficient(
-        unit_basis("tri P1", 4), parameters=fc.CosineSpace(unit_basis("tri P1", 4), 3),
-        sensors=fc.AverageSensors(unit_basis("tri P1", 4), [[0.3, 0.4], [0.6, 0.5]], radius=0.2), source=1.0,
-    ),
-    "heat": lambda: fc.HeatInitial(
-        unit_basis("line P1", 8), parameters=fc.SineSpace(unit_basis("line P1", 8), 3),
-        sensors=fc.PointSensors(unit_basis("line P1", 8), [0.3, 0.6]), times=[0.01, 0.02], steps=10,
-    ),
-    "tomography": lambda: fc.Tomography(
-        unit_basis("tri P1", 4), parameters=fc.CosineSpace(unit_basis("tri P1", 4), 3),
-        angles=[0.0, 45.0, 90.0], bins=4,
-    ),
-}  # fmt: skip
+    "coefficient": lambda: zoo.coefficient("tri P1", parameters=3, sensors=partial(zoo.averages, count=2, radius=0.2)),
+    "heat": lambda: zoo.heat("line P1", 8, parameters=3, sensors=[0.3, 0.6], steps=10),
+    "tomography": lambda: zoo.tomography(angles=[0.0, 45.0, 90.0]),
+}
 
 
 @pytest.mark.parametrize("kind", SIMULATED)
@@ -338,31 +290,27 @@ def test_the_noise_level_is_what_a_user_can_know(kind):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"operator": np.eye(25)}, "operator is a ndarray; expected a BilinearForm or a sparse matrix"),
-        ({"operator": known_source}, "operator is a LinearForm; expected a BilinearForm"),
-        ({"operator": identity(7).tocsr()}, r"operator has shape \(7, 7\); expected \(25, 25\)"),
+        ({"operator": np.eye(25)}, "operator is a ndarray"),
+        ({"operator": known_source}, "operator is a LinearForm"),
+        ({"operator": identity(7).tocsr()}, r"operator has shape \(7, 7\)"),
         ({"operator": csr_matrix(np.full((25, 25), np.nan))}, "operator has complex, NaN or infinite entries"),
         ({"operator": csr_matrix(1j * np.eye(25))}, "operator has complex, NaN"),
         ({"operator": BilinearForm(lambda u, v, w: np.nan * u * v)}, "operator has complex, NaN"),
-        ({"load": identity(7).tocsr()}, r"load has shape \(7, 7\); expected \(25, 25\)"),
+        ({"load": identity(7).tocsr()}, r"load has shape \(7, 7\)"),
         ({"load": csr_matrix(np.full((25, 25), np.inf))}, "load has complex, NaN"),
-        ({"source": np.ones(7)}, r"source has shape \(7,\); expected \(25,\)"),
+        ({"source": np.ones(7)}, r"source has shape \(7,\)"),
         ({"source": np.full(25, np.nan)}, "source has 25 NaN"),
         ({"source": "sun"}, "source has type .*expected real"),
         ({"source": LinearForm(lambda v, w: np.nan * v)}, "source has 25 NaN"),
-        ({"parameters": 3}, "parameters is a int; expected a space"),
-        ({"sensors": None}, "sensors is a NoneType; expected sensors"),
+        ({"parameters": 3}, "parameters is a int"),
+        ({"sensors": None}, "sensors is a NoneType"),
     ],
 )
 def test_bad_input(options, message):
     basis = unit_basis("tri P1", 4)
-    defaults = {
-        "operator": convection_diffusion,
-        "parameters": fc.FullSpace(basis),
-        "sensors": fc.PointSensors(basis, [[0.5, 0.4]]),
-    }
+    options = {"operator": convection_diffusion, "parameters": fc.FullSpace(basis), "sensors": SENSORS, **options}
     with pytest.raises(fc.InputError, match=message):
-        fc.LinearProblem(basis, **{**defaults, **options})
+        fc.LinearProblem(basis, **options)
 
 
 def test_bad_data_and_shapes():
@@ -370,11 +318,11 @@ def test_bad_data_and_shapes():
     q = np.zeros(problem.basis.N)
     with pytest.raises(fc.InputError, match="data has 3 values; the problem has 5 observations"):
         problem.misfit_gradient(q, fc.Data(np.ones(3), 0.1))
-    with pytest.raises(fc.InputError, match=r"data is a ndarray; expected femcert\.Data"):
+    with pytest.raises(fc.InputError, match="data is a ndarray"):
         problem.misfit_gradient(q, np.ones(5))
-    with pytest.raises(fc.InputError, match=r"state has shape \(3,\); expected \(36,\)"):
+    with pytest.raises(fc.InputError, match=r"state has shape \(3,\)"):
         problem.residual(np.ones(3), q)
-    with pytest.raises(fc.InputError, match=r"parameter has shape \(\); expected \(36,\)"):
+    with pytest.raises(fc.InputError, match=r"parameter has shape \(\)"):
         problem.residual(q, 1.0)
     with pytest.raises(fc.InputError, match="parameter is complex"):
         problem.solve(1j * q)
@@ -383,29 +331,24 @@ def test_bad_data_and_shapes():
 def test_parameters_on_an_equal_mesh_are_accepted():
     """A mesh read twice is the same mesh; one with the nodes in another order is not."""
     basis, again = unit_basis("tri P1", 4), unit_basis("tri P1", 4)
-    sensors = fc.PointSensors(basis, [[0.5, 0.4]])
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(again, 3), sensors=sensors)
-    same = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+    problem, same = zoo.source(basis, parameters=fc.SineSpace(again, 3)), zoo.source(basis)
     assert problem.forward_matrix() == pytest.approx(same.forward_matrix(), rel=1e-13)
     mesh = basis.mesh
     turned = Basis(type(mesh)(mesh.p[:, ::-1], mesh.nvertices - 1 - mesh.t), basis.elem)
     with pytest.raises(fc.InputError, match="another mesh"):
-        fc.EllipticSource(basis, parameters=fc.SineSpace(turned, 3), sensors=sensors)
+        zoo.source(basis, parameters=fc.SineSpace(turned, 3))
 
 
 def test_parameters_on_another_element():
     """A P1 parameter of a P2 state: the same as its P2 representation."""
     linear, quadratic = unit_basis("tri P1", 4), unit_basis("tri P2", 4)
-    sensors = fc.PointSensors(quadratic, [[0.5, 0.4]])
-    mixed = fc.EllipticSource(quadratic, parameters=fc.FullSpace(linear), sensors=sensors)
-    full = fc.EllipticSource(quadratic, parameters=fc.FullSpace(quadratic), sensors=sensors)
+    mixed, full = (zoo.source(quadratic, parameters=fc.FullSpace(basis)) for basis in (linear, quadratic))
     q = np.random.default_rng(0).standard_normal(linear.N)
     assert np.allclose(mixed.solve(q), full.solve(linear.interpolator(q)(quadratic.doflocs)), rtol=1e-11)
 
 
 @pytest.mark.parametrize(
-    ("state", "parameter"),
-    [("tri P1", "tri P2"), ("tri P2", "tri P1"), ("quad Q1", "quad Q2"), ("line P1", "line P2")],
+    ("state", "parameter"), [("tri P1", "tri P2"), ("tri P2", "tri P1"), ("quad Q1", "quad Q2"), ("line P1", "line P2")]
 )
 def test_the_load_of_another_degree_is_integrated_exactly(state, parameter):
     """The product of a P2 parameter and a P1 state has degree 3, more than the quadrature of P1 is for."""
@@ -413,12 +356,8 @@ def test_the_load_of_another_degree_is_integrated_exactly(state, parameter):
     exact = BilinearForm(lambda q, v, w: q * v).assemble(
         Basis(basis.mesh, fine.elem, intorder=6), Basis(basis.mesh, basis.elem, intorder=6)
     )
-    options = {"parameters": fc.FullSpace(fine), "sensors": fc.PointSensors(basis, inside_points(basis))}
-    lumped = [{"mass": "lumped"}] if "1" in state else []
-    for more in ({}, *lumped):
-        for problem in (
-            fc.EllipticSource(basis, **options, **more),
-            fc.HeatInitial(basis, times=0.1, steps=4, **options, **more),
-        ):
+    for mass in ("consistent", "lumped") if "1" in state else ("consistent",):
+        for make in (zoo.source, zoo.heat):
+            problem = make(basis, parameters=fc.FullSpace(fine), mass=mass)
             assert abs(problem.load - exact).max() < 1e-12
             assert problem.load.sum() == pytest.approx(1.0, rel=1e-12)

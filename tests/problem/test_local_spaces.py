@@ -135,9 +135,9 @@ def test_bad_coarse_meshes():
         with pytest.raises(fc.InputError, match=message):
             fc.CoarseSpace(basis, mesh)
     inscribed = MeshTri.init_tensor(np.linspace(0.05, 0.95, 3), np.linspace(0.05, 0.95, 3))
-    with pytest.raises(fc.InputError, match="16 dofs lie outside coarse_mesh; expected the same domain"):
+    with pytest.raises(fc.InputError, match="16 dofs lie outside coarse_mesh"):
         fc.CoarseSpace(basis, inscribed)
-    with pytest.raises(fc.InputError, match="degree is 2; expected 0 or 1"):
+    with pytest.raises(fc.InputError, match="degree is 2"):
         fc.CoarseSpace(basis, unit_mesh("tri", 2), degree=2)
     with pytest.raises(fc.InputError, match="basis is a MeshTri1"):
         fc.CoarseSpace(basis.mesh, unit_mesh("tri", 2))

@@ -1,32 +1,17 @@
 """Own nonlinear forms: exact states, Taylor tests of Jacobian and gradient, Newton's method."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import zoo
 from orders import errors, fitted_order, taylor_order
 from skfem import BilinearForm, LinearForm
 from skfem.helpers import dot, grad
-from zoo import inside_points, unit_basis
+from zoo import inside_points, minus_mass, quasilinear, quasilinear_u, unit_basis
 
 import femcert as fc
 from femcert.linalg import factorization_count
-
-# -div((1 + u²) grad u) = q. With w = u + u³/3 it is -Laplace w = q.
-
-
-@LinearForm
-def quasilinear(v, w):
-    return (1.0 + w["u"] ** 2) * dot(grad(w["u"]), grad(v)) - w["q"] * v
-
-
-@BilinearForm
-def quasilinear_u(u, v, w):
-    return (1.0 + w["u"] ** 2) * dot(grad(u), grad(v)) + 2.0 * w["u"] * u * dot(grad(w["u"]), grad(v))
-
-
-@BilinearForm
-def quasilinear_q(q, v, w):
-    return -q * v
-
 
 # -Laplace u + q² u³ = 1 + x: nonlinear in both.
 
@@ -46,20 +31,14 @@ def cubic_q(q, v, w):
     return 2.0 * w["q"] * q * w["u"] ** 3 * v
 
 
-FORMS = {"quasilinear": (quasilinear, quasilinear_u, quasilinear_q), "cubic": (cubic, cubic_u, cubic_q)}
+NAMES = ("equation", "state_derivative", "parameter_derivative")
+# -div((1 + u²) grad u) = q. With w = u + u³/3 it is -Laplace w = q.
+FORMS = {"quasilinear": (quasilinear, quasilinear_u, minus_mass), "cubic": (cubic, cubic_u, cubic_q)}
 
 
-def nonlinear(forms, basis, space=None, sensors=5, **options):
-    equation, state_derivative, parameter_derivative = FORMS[forms]
-    return fc.NonlinearProblem(
-        basis,
-        equation=equation,
-        state_derivative=state_derivative,
-        parameter_derivative=parameter_derivative,
-        parameters=fc.CosineSpace(basis, 4) if space is None else space,
-        sensors=fc.PointSensors(basis, inside_points(basis, sensors)),
-        **options,
-    )
+def nonlinear(forms, basis, space=(fc.CosineSpace, 4), sensors=5, **options):
+    named = dict(zip(NAMES, FORMS[forms], strict=True))
+    return zoo.own_nonlinear(basis, parameters=space, sensors=partial(inside_points, count=sensors), **named, **options)
 
 
 def test_quasilinear_state_in_closed_form():
@@ -68,7 +47,7 @@ def test_quasilinear_state_in_closed_form():
         sizes, found = np.array([8, 16, 32, 64]), []
         for n in sizes:
             basis = unit_basis(name, n)
-            problem = nonlinear("quasilinear", basis, fc.FullSpace(basis))
+            problem = nonlinear("quasilinear", basis, fc.FullSpace)
             # w = 4 x (1 - x), u the real root of u + u³/3 = w.
             u = problem.solve(np.full(basis.N, 8.0))
 
@@ -102,7 +81,7 @@ def test_quasilinear_converges_in_the_plane():
         x = basis.doflocs
         u, g = exact(x), np.array(gradient(x))
         q = (1.0 + u**2) * 2 * np.pi**2 * u - 2.0 * u * np.sum(g**2, axis=0)
-        found.append(errors(basis, nonlinear("quasilinear", basis, fc.FullSpace(basis)).solve(q), exact, gradient))
+        found.append(errors(basis, nonlinear("quasilinear", basis, fc.FullSpace).solve(q), exact, gradient))
     in_l2, in_h1 = np.array(found).T
     assert fitted_order(1.0 / sizes, in_l2) == pytest.approx(2.0, abs=0.15)
     assert fitted_order(1.0 / sizes, in_h1) == pytest.approx(1.0, abs=0.15)
@@ -146,15 +125,15 @@ def test_jacobian_by_columns_and_by_rows(forms, name, options):
     q = fc.CosineSpace(basis, 4).field([1.0, 0.2, 0.3, -0.1])
     columns = nonlinear(forms, basis, **options).jacobian(q)
     # 36 or more coordinates against 5 sensors: adjoint solves with the transposed derivative.
-    rows = nonlinear(forms, basis, fc.FullSpace(basis), **options).jacobian(q) @ fc.CosineSpace(basis, 4).matrix
+    rows = nonlinear(forms, basis, fc.FullSpace, **options).jacobian(q) @ fc.CosineSpace(basis, 4).matrix
     assert np.allclose(rows, columns, rtol=0, atol=1e-10 * np.abs(columns).max())
 
 
 def test_batches_of_right_hand_sides():
     basis = unit_basis("tri P1", 7)
     q = 1.0 + basis.doflocs[0]
-    by_columns = nonlinear("cubic", basis, fc.CosineSpace(basis, 20), sensors=37).jacobian(q)
-    by_rows = nonlinear("cubic", basis, fc.FullSpace(basis), sensors=37).jacobian(q)
+    by_columns = nonlinear("cubic", basis, (fc.CosineSpace, 20), sensors=37).jacobian(q)
+    by_rows = nonlinear("cubic", basis, fc.FullSpace, sensors=37).jacobian(q)
     assert by_columns.shape == (37, 20)
     assert np.allclose(by_columns, by_rows @ fc.CosineSpace(basis, 20).matrix, rtol=0, atol=1e-12)
 
@@ -172,7 +151,7 @@ def test_region_parameter():
 
 def test_residual_is_that_of_the_equation():
     basis = unit_basis("tri P1", 6)
-    problem = nonlinear("quasilinear", basis, fc.FullSpace(basis), dirichlet=lambda x: x[1])
+    problem = nonlinear("quasilinear", basis, fc.FullSpace, dirichlet=lambda x: x[1])
     rng = np.random.default_rng(2)
     q = rng.standard_normal(basis.N)
     u = problem.solve(q)
@@ -194,7 +173,7 @@ def test_residual_is_that_of_the_equation():
 def test_newton_on_fine_meshes():
     """Where rounding keeps the residual far above 1e-12 of its start, a tiny step must end the iteration."""
     basis = unit_basis("line P1", 20000)
-    problem = nonlinear("quasilinear", basis, fc.FullSpace(basis))
+    problem = nonlinear("quasilinear", basis, fc.FullSpace)
     before = factorization_count()
     u = problem.solve(np.full(basis.N, 1e3))
     assert factorization_count() - before < 30
@@ -223,13 +202,11 @@ def test_latest_linearization_is_reused_and_never_stale():
 def test_failures_are_solve_errors(monkeypatch):
     basis = unit_basis("line P1", 16)
     # -u'' - 50 exp(u) = q has no solution (Bratu beyond its fold).
-    bratu = fc.NonlinearProblem(
+    bratu = zoo.own_nonlinear(
         basis,
         equation=LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - 50.0 * np.exp(w["u"]) * v - w["q"] * v),
         state_derivative=BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) - 50.0 * np.exp(w["u"]) * u * v),
-        parameter_derivative=BilinearForm(lambda q, v, w: -q * v),
-        parameters=fc.FullSpace(basis),
-        sensors=fc.PointSensors(basis, [0.5]),
+        parameters=fc.FullSpace,
     )
     with np.errstate(all="ignore"), pytest.raises(fc.SolveError):
         bratu.solve(np.zeros(basis.N))
@@ -247,17 +224,15 @@ def test_failures_are_solve_errors(monkeypatch):
 @pytest.mark.parametrize("position", range(3))
 def test_bad_forms(position):
     basis = unit_basis("line P1", 4)
-    names = ("equation", "state_derivative", "parameter_derivative")
-    forms = dict(zip(names, FORMS["cubic"], strict=True))
+    forms = dict(zip(NAMES, FORMS["cubic"], strict=True)) | {NAMES[position]: lambda *_: 0.0}
     kind = "LinearForm" if position == 0 else "BilinearForm"
-    forms[names[position]] = lambda *_: 0.0
-    with pytest.raises(fc.InputError, match=f"{names[position]} is a function; expected a skfem {kind}"):
-        fc.NonlinearProblem(basis, **forms, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [0.5]))
+    with pytest.raises(fc.InputError, match=f"{NAMES[position]} is a function.* {kind}"):
+        zoo.own_nonlinear(basis, **forms)
 
 
 def test_a_false_claim_of_linearity_is_noticed():
     basis = unit_basis("tri P1", 6)
-    problem = nonlinear("quasilinear", basis, fc.FullSpace(basis), linear_in_state=True)
+    problem = nonlinear("quasilinear", basis, fc.FullSpace, linear_in_state=True)
     with pytest.raises(fc.SolveError, match="not linear in the state"):
         problem.solve(np.full(basis.N, 8.0))
 
@@ -275,16 +250,8 @@ def test_tiny_states_are_solved_as_well_as_large_ones():
         return (1.0 + (w["u"] / s) ** 2) * dot(grad(u), grad(v)) + 2.0 * w["u"] / s**2 * u * dot(grad(w["u"]), grad(v))
 
     basis = unit_basis("line P1", 20)
-    sensors = fc.PointSensors(basis, inside_points(basis, 5))
-    tiny = fc.NonlinearProblem(
-        basis,
-        equation=equation,
-        state_derivative=derivative,
-        parameter_derivative=quasilinear_q,
-        parameters=fc.FullSpace(basis),
-        sensors=sensors,
-    )
-    usual = nonlinear("quasilinear", basis, fc.FullSpace(basis))
+    tiny = zoo.own_nonlinear(basis, equation=equation, state_derivative=derivative, parameters=fc.FullSpace)
+    usual = nonlinear("quasilinear", basis, fc.FullSpace)
     q = np.full(basis.N, 8.0)
     assert np.allclose(tiny.solve(q) / s, usual.solve(q), rtol=1e-9, atol=0.0)
 
@@ -298,18 +265,12 @@ def test_complex_forms_are_refused(position, linear_in_state):
         BilinearForm(lambda u, v, w: dot(grad(u), grad(v))),
         BilinearForm(lambda q, v, w: -q * v),
     ]
-    names = ("equation", "state_derivative", "parameter_derivative")
     real = forms[position]
     forms[position] = type(real)(lambda *args: (1.0 + 1.0j) * real.form(*args), dtype=np.complex128)
-    problem = fc.NonlinearProblem(
-        basis,
-        **dict(zip(names, forms, strict=True)),
-        parameters=fc.FullSpace(basis),
-        sensors=fc.PointSensors(basis, inside_points(basis)),
-        linear_in_state=linear_in_state,
-    )
+    named = dict(zip(NAMES, forms, strict=True))
+    problem = zoo.own_nonlinear(basis, **named, parameters=fc.FullSpace, linear_in_state=linear_in_state)
     q = np.ones(basis.N)
-    message = f"the {names[position].replace('_', ' ')} assembles to complex numbers; expected a real form"
+    message = f"the {NAMES[position].replace('_', ' ')} assembles to complex numbers; expected a real form"
     for ask in (lambda: problem.solve(q), lambda: problem.jacobian(q)):
         with pytest.raises(fc.InputError, match=message):
             ask()
@@ -320,14 +281,8 @@ def test_complex_forms_are_refused(position, linear_in_state):
 
 def test_a_derivative_that_is_not_finite():
     basis = unit_basis("tri P1", 4)
-    problem = fc.NonlinearProblem(
-        basis,
-        equation=LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) - w["q"] * v),
-        state_derivative=BilinearForm(lambda u, v, w: dot(grad(u), grad(v))),
-        parameter_derivative=BilinearForm(lambda q, v, w: np.nan * q * v),
-        parameters=fc.FullSpace(basis),
-        sensors=fc.PointSensors(basis, inside_points(basis)),
-    )
+    broken = BilinearForm(lambda q, v, w: np.nan * q * v)
+    problem = zoo.own_nonlinear(basis, parameters=fc.FullSpace, parameter_derivative=broken)
     with pytest.raises(fc.SolveError, match="the parameter derivative has NaN or infinite entries"):
         problem.jacobian(np.ones(basis.N))
 
@@ -335,11 +290,9 @@ def test_a_derivative_that_is_not_finite():
 def test_a_linearization_is_read_only():
     """It is kept and used again, also by the certificate of a candidate whose maker had it in hand."""
     basis = unit_basis("line P1", 8)
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, inside_points(basis)), source=1.0
-    )
+    problem = zoo.coefficient(basis, parameters=fc.FullSpace)
     at = problem.linearize(np.zeros(basis.N))
-    for array in (at.parameter, at.state, at.coupling.data):
+    for array in (at.at, at.state, at.coupling.data):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
     # What `solve` returns is the caller's own.

@@ -40,10 +40,10 @@ def test_what_is_known():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((2.0, 1), "function is a float; expected a function of x"),
-        ((np.sin, -1), "degree is -1; expected a whole number of at least 0"),
-        ((np.sin, 1.5), "degree is 1.5; expected a whole number"),
-        ((np.sin, 1, -0.1), "error is -0.1; expected at least 0"),
+        ((2.0, 1), "function is a float"),
+        ((np.sin, -1), "degree is -1"),
+        ((np.sin, 1.5), "degree is 1.5"),
+        ((np.sin, 1, -0.1), "error is -0.1"),
         ((np.sin, 1, np.nan), "error has 1 NaN"),
     ],
 )

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
-from skfem import (
-    Basis,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP0,
-    ElementTriP1,
-    ElementTriP2,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementQuad1, ElementQuad2, ElementTriP0, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
@@ -92,7 +83,7 @@ def test_region_means(name):
     mean = {1: [1 / 4, 5 / 6, 1 / 2], 2: [1 / 12, 19 / 27, 1 / 3]}[p]
     assert sensors(x) == pytest.approx(mean, rel=1e-12)
     assert np.allclose(sensors.matrix.sum(axis=1), 1.0)
-    with pytest.raises(fc.InputError, match="region 'north' is not in the mesh; expected one of 'third', 'west'"):
+    with pytest.raises(fc.InputError, match="region 'north' is not in the mesh"):
         fc.RegionSensors(basis, ["north"])
     with pytest.raises(fc.InputError, match="sensors 0 and 1 have the same row"):
         fc.RegionSensors(basis, ["west", "west"])
@@ -133,11 +124,11 @@ def test_matrix_sensors():
         (csr_matrix([[1.0, np.inf]]), "sensor matrix has NaN or infinite entries"),
         (csr_matrix([[1.0, 1j]]), "sensor matrix is complex"),
         ([[1.0, 1j]], "sensor matrix is complex"),
-        ("sensors", "sensor matrix has type .*; expected real numbers"),
+        ("sensors", "sensor matrix has type .*"),
         ([[1.0, 2.0], [1.0]], "sensor matrix is not an array of numbers"),
-        (np.ones(3), r"sensor matrix has shape \(3,\); expected \(m, dofs\)"),
+        (np.ones(3), r"sensor matrix has shape \(3,\)"),
         (np.ones((2, 2, 2)), r"sensor matrix has shape \(2, 2, 2\)"),
-        ([[1.0, 2.0], [0.0, 0.0]], "sensor 1 is zero; expected non-zero rows"),
+        ([[1.0, 2.0], [0.0, 0.0]], "sensor 1 is zero"),
         ([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]], "sensors 0 and 2 have the same row"),
     ],
 )
@@ -161,13 +152,13 @@ def test_shapes_of_points():
     ("points", "message"),
     [
         ([[0.5, 0.5], [1.5, 0.5], [0.5, -2.0]], r"sensor 1 at \[1\.5, 0\.5\] lies outside the mesh \(2 of 3 do\)"),
-        ([[0.5, 0.5], [0.2, 0.2], [0.5, 0.5]], r"sensors 0 and 2 are both at \[0\.5, 0\.5\]; expected distinct"),
-        ([], "points is empty; expected at least one sensor"),
+        ([[0.5, 0.5], [0.2, 0.2], [0.5, 0.5]], r"sensors 0 and 2 are both at \[0\.5, 0\.5\]"),
+        ([], "points is empty"),
         (np.zeros((0, 2)), "points is empty"),
         ([[0.5, np.nan]], r"points has 1 NaN or infinite entries, the first at index \(0, 1\)"),
-        ([0.5, 0.5], r"points has shape \(2,\); expected \(m, 2\), a row per sensor"),
-        ([[0.5, 0.5, 0.5]], r"points has shape \(1, 3\); expected \(m, 2\)"),
-        ([["a", "b"]], "points has type .*; expected real numbers"),
+        ([0.5, 0.5], r"points has shape \(2,\)"),
+        ([[0.5, 0.5, 0.5]], r"points has shape \(1, 3\)"),
+        ([["a", "b"]], "points has type .*"),
         ([[0.5, 0.5], [0.5]], "points is not an array of numbers"),
         ([[0.5 + 1j, 0.5]], "points is complex"),
     ],
@@ -189,7 +180,7 @@ def test_points_in_a_hole_are_outside():
 def test_bad_radius_state_and_basis():
     basis = unit_basis("tri P1", 4)
     for radius in (0.0, -1.0):
-        with pytest.raises(fc.InputError, match=r"radius is .*; expected more than 0"):
+        with pytest.raises(fc.InputError, match="radius is"):
             fc.AverageSensors(basis, [[0.5, 0.5]], radius=radius)
     with pytest.raises(fc.InputError, match="radius has 1 NaN"):
         fc.AverageSensors(basis, [[0.5, 0.5]], radius=np.nan)
@@ -207,8 +198,7 @@ def foreign_pairs():
     nodes = np.linspace(0.0, 1.0, 9)
     return {
         "other triangles": (
-            Basis(MeshTri().refined(3), ElementTriP1()),
-            Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1()),
+            Basis(MeshTri().refined(3), ElementTriP1()), Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1())
         ),
         "other degree": (Basis(MeshQuad().refined(4), ElementQuad1()), Basis(MeshQuad().refined(3), ElementQuad2())),
     }
@@ -251,5 +241,5 @@ def test_radii_out_of_all_proportion(name, scale):
 
 @pytest.mark.parametrize("kind", [fc.PointSensors, lambda *given: fc.AverageSensors(*given, radius=0.1)])
 def test_points_too_far_for_distances_are_refused(kind):
-    with pytest.raises(fc.InputError, match=r"points has a coordinate of size 1e\+300; expected at most 1e\+150"):
+    with pytest.raises(fc.InputError, match=r"points has a coordinate of size 1e\+300"):
         kind(Basis(MeshTri().refined(2), ElementTriP1()), [[1e300, 0.3], [0.2, 0.2]])

@@ -31,9 +31,7 @@ def space_of(kind, inner):
     return makers[kind]()
 
 
-kinds = st.sampled_from(
-    ["sine", "cosine", "eigenmodes", "regions", "coarse", "coarse constants", "functions", "full"]
-)
+kinds = st.sampled_from(["sine", "cosine", "eigenmodes", "regions", "coarse", "coarse constants", "functions", "full"])
 inners = st.sampled_from(["l2", "euclidean"])
 seeds = st.integers(0, 2**32 - 1)
 some = settings(deadline=None, max_examples=40)
@@ -164,24 +162,24 @@ def test_dependent_columns():
 def test_bad_input():
     basis = unit_basis("tri P1", 3)
     space = fc.FullSpace(basis)
-    with pytest.raises(fc.InputError, match="inner is 'h1'; expected one of l2, euclidean"):
+    with pytest.raises(fc.InputError, match="inner is 'h1'"):
         fc.FullSpace(basis, inner="h1")
-    with pytest.raises(fc.InputError, match=r"coefficients has shape \(3,\); expected \(16,\)"):
+    with pytest.raises(fc.InputError, match=r"coefficients has shape \(3,\)"):
         space.field([1.0, 2.0, 3.0])
     with pytest.raises(fc.InputError, match="coefficients has 16 NaN"):
         space.field(np.full(16, np.nan))
-    with pytest.raises(fc.InputError, match=r"field has shape \(3,\); expected \(16,\)"):
+    with pytest.raises(fc.InputError, match=r"field has shape \(3,\)"):
         space.project([1.0, 2.0, 3.0])
-    with pytest.raises(fc.InputError, match=r"field has shape \(\); expected \(16,\)"):
+    with pytest.raises(fc.InputError, match=r"field has shape \(\)"):
         space.norm(1.0)
-    with pytest.raises(fc.InputError, match="norm is 'tv'; expected one of l2, h1, h1-seminorm"):
+    with pytest.raises(fc.InputError, match="norm is 'tv'"):
         space.within_ball(1.0, norm="tv")
-    with pytest.raises(fc.InputError, match=r"radius is 0\.0; expected more than 0"):
+    with pytest.raises(fc.InputError, match=r"radius is 0\.0"):
         space.within_ball(0.0)
     with pytest.raises(fc.InputError, match="piecewise constants have no h1 norm"):
         fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0)
     assert fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0, norm="l2").ball.norm == "l2"
-    with pytest.raises(fc.InputError, match="a space of dimension 17 on 16 dofs; expected 1 to 16"):
+    with pytest.raises(fc.InputError, match="a space of dimension 17 on 16 dofs"):
         ParameterSpace(basis, np.ones((16, 17)))
     with pytest.raises(fc.InputError, match="a space of dimension 0 on 16 dofs"):
         ParameterSpace(basis, np.ones((16, 0)))
@@ -232,7 +230,7 @@ def test_matrices_that_are_no_norm_are_refused():
         "singular": csr_matrix((n, n)),
     }  # fmt: skip
     for inner in (one, np.eye(n), 3):
-        with pytest.raises(fc.InputError, match=r"inner is a .*; expected one of l2, euclidean"):
+        with pytest.raises(fc.InputError, match="inner is a"):
             fc.FullSpace(space.basis, inner=inner)
     for words, norm in wrong.items():
         with pytest.raises(fc.InputError, match=words):

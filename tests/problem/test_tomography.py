@@ -107,7 +107,7 @@ def test_mass_of_the_projections():
     basis = unit_basis("tri P1", 8)
     bump = np.exp(-40 * np.sum((basis.doflocs - 0.5) ** 2, axis=0))
     problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 20.0, 45.0, 100.0], bins=200)
-    total = np.ones(basis.N) @ problem.operator @ bump
+    total = np.ones(basis.N) @ problem.parameters.form("l2") @ bump
     sums = problem.observe(bump).reshape(4, 200).sum(axis=1) * problem.sensors.spacing
     assert sums == pytest.approx([total] * 4, rel=2e-3)
 
@@ -141,7 +141,7 @@ def test_sampled_rule():
 def test_there_is_no_state_but_the_image():
     basis = unit_basis("tri P1", 4)
     problem = fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[10.0, 80.0], bins=4)
-    assert not problem.states
+    assert problem.states == ()
     q = np.random.default_rng(0).standard_normal(basis.N)
     image = problem.solve(q)
     assert np.array_equal(image, q)
@@ -162,22 +162,22 @@ def test_there_is_no_state_but_the_image():
         ({"angles": [10.0, 190.0]}, "two angles see the same rays"),
         ({"angles": [10.0, -170.0]}, "two angles see the same rays"),
         ({"angles": [0.0, 180.0]}, "two angles see the same rays"),
-        ({"angles": []}, r"angles has shape \(0,\); expected a list of degrees"),
+        ({"angles": []}, r"angles has shape \(0,\)"),
         ({"angles": [[1.0, 2.0]]}, r"angles has shape \(1, 2\)"),
         ({"angles": [np.nan]}, "angles has 1 NaN"),
-        ({"bins": 0}, "bins is 0; expected a whole number of at least 1"),
+        ({"bins": 0}, "bins is 0"),
         ({"bins": 2.5}, r"bins is 2\.5"),
-        ({"spacing": 0.0}, r"spacing is 0\.0; expected more than 0"),
-        ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh; check spacing and bins"),
-        ({"rule": "trapezoidal"}, "rule is 'trapezoidal'; expected 'exact' or 'sampled'"),
-        ({"parameters": None}, "parameters is a NoneType; expected a space"),
+        ({"spacing": 0.0}, r"spacing is 0\.0"),
+        ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh"),
+        ({"rule": "trapezoidal"}, "rule is 'trapezoidal'"),
+        ({"parameters": None}, "parameters is a NoneType"),
     ],
 )
 def test_bad_input(options, message):
     basis = unit_basis("tri P1", 4)
-    defaults = {"parameters": fc.FullSpace(basis), "angles": [0.0, 60.0], "bins": 3}
+    options = {"parameters": fc.FullSpace(basis), "angles": [0.0, 60.0], "bins": 3, **options}
     with pytest.raises(fc.InputError, match=message):
-        fc.Tomography(basis, **{**defaults, **options})
+        fc.Tomography(basis, **options)
 
 
 def test_bad_bases():

@@ -81,8 +81,6 @@ def test_the_triangle_inequality(name, seed):
     u, v, q, p = np.random.default_rng(seed).standard_normal((4, problem.basis.N))
     for state in (u, v):
         state[problem.boundary.prescribed] = 0.0
-    first, second, both = (
-        fc.dual_norm(problem, fc.Candidate(*pair)) for pair in ((u, q), (v, p), (u + v, q + p))
-    )
+    first, second, both = (fc.dual_norm(problem, fc.Candidate(*pair)) for pair in ((u, q), (v, p), (u + v, q + p)))
     assert both.lower.value <= first.upper.value + second.upper.value
     assert both.upper.value >= abs(first.lower.value - second.upper.value) or first.lower.value < second.upper.value

@@ -24,11 +24,7 @@ RULES = [
     fc.ExactRadius(),
     fc.Dominance(),
 ]
-GUARANTEED = [
-    fc.ResidualRadius(pde_norm="equilibrated"),
-    fc.GuaranteedRadius(),
-    fc.ExactRadius(guarantee="continuous"),
-]
+GUARANTEED = [fc.ResidualRadius(pde_norm="equilibrated"), fc.GuaranteedRadius(), fc.ExactRadius(guarantee="continuous")]
 # Solves and sums in another order; sigma_min carries the rounding of sigma_max.
 SAME = 1e-7
 

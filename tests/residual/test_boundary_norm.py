@@ -367,7 +367,7 @@ def test_wrong_input():
     with pytest.raises(fc.InputError, match="state has shape"):
         boundary_norm(source_problem(basis), np.zeros(3))
     image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
-    with pytest.raises(fc.InputError, match="has no state"):
+    with pytest.raises(fc.UncertifiedError, match="state equation"):
         boundary_norm(image, np.zeros(basis.N))
 
 

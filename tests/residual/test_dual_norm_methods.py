@@ -207,7 +207,7 @@ def test_problems_without_a_static_state_are_sent_elsewhere():
     with pytest.raises(fc.UncertifiedError, match="space_time_norm"):
         fc.dual_norm(heat, fc.Candidate(heat.solve(q), q))
     scan = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 45.0], bins=8)
-    with pytest.raises(fc.UncertifiedError, match="tomography"):
+    with pytest.raises(fc.UncertifiedError, match="state equation"):
         fc.dual_norm(scan, fc.Candidate(None, q))
 
 

@@ -27,8 +27,8 @@ from skfem import (
 import femcert as fc
 from femcert.mesh.sample import Sampler, dot
 from femcert.residual.equilibrate import equilibrated_flux
+from femcert.residual.lower import split
 from femcert.residual.majorant import _crude_constant, majorant
-from femcert.residual.riesz import split
 from femcert.residual.workspace import workspace_of
 
 BOUNDARIES = ("dirichlet", "two sides", "left", "robin")

@@ -13,8 +13,13 @@ from skfem.helpers import dot, grad
 from femcert.errors import SolveError, UncertifiedError
 from femcert.linalg import inertia
 from femcert.mesh.geometry import diameters
-from femcert.residual.crouzeix_raviart import TRIANGLE_CONSTANT, facet_pencil
-from femcert.residual.friedrichs import box_friedrichs_constant, friedrichs_constant, poincare_constant
+from femcert.residual.friedrichs import (
+    TRIANGLE_CONSTANT,
+    box_friedrichs_constant,
+    facet_pencil,
+    friedrichs_constant,
+    poincare_constant,
+)
 
 PI = np.pi
 L_SHAPE = 9.6397238440219  # first Dirichlet eigenvalue of three unit squares (Betcke, Trefethen)

@@ -18,17 +18,19 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 from femcert.mesh.sample import Sampler
-from femcert.residual.bubbles import bubble_count, bubble_fields, fit_matrix
 from femcert.residual.hierarchy import (
     ElementMatrices,
     HierarchicalQuad,
     HierarchicalTri,
+    bubble_count,
+    bubble_fields,
     conjugate_gradients,
+    fit_matrix,
     hierarchical_space,
 )
-from femcert.residual.interval import HierarchicalLine
+from femcert.residual.line import HierarchicalLine
 from femcert.residual.lower import enriched_space
-from femcert.residual.stars import LOCAL_FACETS
+from femcert.residual.patches import LOCAL_FACETS
 
 ELEMENTS = [HierarchicalTri(2), HierarchicalTri(3), HierarchicalQuad(2), HierarchicalQuad(3)]
 NAMES = ["tri 2", "tri 3", "quad 2", "quad 3"]

@@ -18,7 +18,7 @@ from skfem.helpers import dot, grad
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
 from femcert.residual import evaluate, strong_rms
-from femcert.residual.physics import PDE_NORMS, physics_residuals
+from femcert.residual.residuals import PDE_NORMS, physics_residuals
 
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
 SIDE_OF = {"equilibrated": "upper", "enriched": "lower", "riesz": "lower", "indicator": "estimate"}

@@ -20,7 +20,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.mesh.sample import Sampler
-from femcert.problem.strong import Field, Given, StrongForm
+from femcert.problem.strong import Exponential, Given, Interpolant, StrongForm
 from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
 
 ELEMENTS = {
@@ -69,7 +69,8 @@ def a_field(mesh, kind, name, size=0.2, seed=1):
         return Given(given, "a", "positive")
     basis = Basis(mesh, ELEMENTS[kind][int(given[0][1]) - 1]())
     values = size * rng.uniform(-0.5, 0.5, basis.N)
-    return Field(basis, values if given[1] else 1.0 + values, given[1], "positive")
+    kind = Exponential if given[1] else Interpolant
+    return kind(basis, values if given[1] else 1.0 + values, "positive")
 
 
 def reference_rule(dimension, triangle, n=40):
@@ -84,7 +85,7 @@ def reference_rule(dimension, triangle, n=40):
 
 def evaluate(field, quadrature, mesh):
     """A coefficient at the points of a rule, without femcert's sampler."""
-    if isinstance(field, Field):
+    if isinstance(field, Interpolant):
         values = np.asarray(Basis(mesh, field.basis.elem, quadrature=quadrature).interpolate(field.dofs))
         return np.exp(values) if field.exponential else values
     if callable(field.value):
@@ -120,7 +121,7 @@ def misfit(basis, field, quadrature, u, degree, *, energy, seed=2):
 
 
 def rules_of(basis, a, *, energy, c=0.0, light=False):
-    source = Field(basis, np.ones(basis.N))
+    source = Interpolant(basis, np.ones(basis.N))
     problem = fc.EllipticSource(
         basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.41))
     )

@@ -21,7 +21,7 @@ from skfem.helpers import dot, grad
 import femcert as fc
 from femcert.residual import evaluate, strong_rms
 from femcert.residual.optimality import reduced_gradient
-from femcert.residual.strong import strong_field
+from femcert.residual.residuals import strong_field
 
 ELEMENTS = [
     (MeshLine, ElementLineP1), (MeshLine, ElementLineP2), (MeshTri, ElementTriP1), (MeshTri, ElementTriP2),

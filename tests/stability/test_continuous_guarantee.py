@@ -18,7 +18,7 @@ from skfem import (
 )
 
 import femcert as fc
-from femcert.stability.continuous import continuous_gap
+from femcert.stability.continuous import continuous_error
 
 PLANE = {ElementTriP1: MeshTri, ElementTriP2: MeshTri, ElementQuad1: MeshQuad, ElementQuad2: MeshQuad}
 LINES = (ElementLineP1, ElementLineP2)
@@ -141,7 +141,7 @@ def test_every_entry_of_the_forward_matrix(element, reaction):
     edges, waves = equal(16), np.pi * np.arange(1, 6)
     F = np.column_stack([np.sqrt(2.0) * averages(w, edges) / (w**2 + reaction) for w in waves])
     for n in (16, 32, 64):
-        gap = continuous_gap(on_line(n, element, reaction)[0], None)
+        gap = continuous_error(on_line(n, element, reaction)[0], None)
         ratio = np.abs(gap.forward - F) / np.outer(gap.rows, gap.columns)
         assert 0.1 <= ratio.max() <= 1.0
 

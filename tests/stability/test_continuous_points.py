@@ -10,9 +10,9 @@ import femcert as fc
 from femcert.mesh.elements import constant_basis
 from femcert.problem.insert import cut_at_sensors
 from femcert.problem.strong import Field
-from femcert.residual.interval import line_bound
+from femcert.residual.line import line_bound
 from femcert.residual.workspace import Workspace
-from femcert.stability.continuous import continuous_gap
+from femcert.stability.continuous import continuous_error
 
 AT_NODES = np.arange(1, 8) / 8.0
 BETWEEN = np.array([0.07, 0.21, 0.333, 0.48, 0.61, 0.777, 0.93])
@@ -211,7 +211,7 @@ def test_points_next_to_a_node(away):
 
 def test_points_that_are_taken_for_a_node():
     # Without reaction the adjoint state of a point d away from a node has the energy error d^1/2 in the space.
-    gap = continuous_gap(sines(uniform(16, ElementLineP1), AT_NODES + 1e-12), None)
+    gap = continuous_error(sines(uniform(16, ElementLineP1), AT_NODES + 1e-12), None)
     np.testing.assert_allclose(gap.rows, 1e-6, rtol=1e-3)
 
 

@@ -6,7 +6,6 @@ from skfem import Basis, ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP
 
 import femcert as fc
 from femcert.problem.space import ParameterSpace
-from femcert.stability.functions import FunctionClass
 
 POINTS = np.array([0.11, 0.27, 0.44, 0.63, 0.85])
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
@@ -143,7 +142,7 @@ def test_distances_from_polynomials(element):
     basis = Basis(MeshTri().refined(2), element())
     functions = [fc.Polynomial(lambda x: x[0] ** 3 - x[1], 3), fc.Polynomial(lambda x: x[0] * x[1], 2)]
     space = fc.FunctionSpace(basis, functions)
-    made = FunctionClass(space, basis.mesh)
+    made = space.functions_on(basis.mesh)
     fine = Basis(basis.mesh, element(), intorder=10)
     x = np.asarray(fine.global_coordinates())
     for c in ([1.0, 0.0], [0.3, -2.0]):

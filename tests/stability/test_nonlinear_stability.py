@@ -11,8 +11,7 @@ from skfem import Basis, MeshLine, MeshQuad, MeshTri
 from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, ElementTriP2
 
 import femcert as fc
-from femcert.stability.curvature import curvature
-from femcert.stability.nonlinear import check_kantorovich, validated
+from femcert.stability.validity import check_kantorovich, validated
 
 INFLOW, LOSS = {"left": 0.7}, {"right": (2.0, 0.5)}
 
@@ -110,7 +109,7 @@ def sampled_quotients(problem, at, data, radius, count):
 def test_the_lipschitz_bound_dominates_and_is_not_absurd(name, transform, covariance):
     problem = CASES[name](transform=transform)
     at, data = centre_of(problem), noisy(problem, covariance)
-    bounds = curvature(problem, at, data=data)
+    bounds = problem.linearize(at).curvature(data)
     for t, cap in ((1e-3, 1.6), (0.05, 8.0), (0.5, 100.0)):
         radius = t / bounds.sup
         L = bounds.lipschitz(radius)
@@ -157,7 +156,7 @@ def test_one_constant_has_a_formula(transform):
     problem = line(k=1, transform=transform)
     at = np.full(25, 0.7)
     F = np.linalg.norm(problem.observe(problem.solve(at)))
-    bounds = curvature(problem, at)
+    bounds = problem.linearize(at).curvature(None)
     expected = F if transform == "exp" else 2.0 * F / 0.49
     assert bounds.lipschitz(0.0) == pytest.approx(expected, rel=1e-6)
     assert bounds.lipschitz(0.0) >= expected

@@ -8,7 +8,7 @@ from skfem import MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.mesh.geometry import cross
-from femcert.residual.stars import LOCAL_FACETS, Stars, facet_parameter
+from femcert.residual.patches import LOCAL_FACETS, Patches, facet_parameter
 
 
 def shuffled(mesh, seed=1):
@@ -77,8 +77,8 @@ def close(a, b):
 
 
 def test_fans_visit_every_corner_once_and_counterclockwise(mesh):
-    stars = Stars(mesh)
-    fans = stars.fans
+    patches = Patches(mesh)
+    fans = patches.fans
     kept = fans[fans >= 0]
     assert sorted(kept) == list(range(mesh.t.size))
     boundary = set(mesh.facets[:, mesh.f2t[1] < 0].ravel())
@@ -87,71 +87,71 @@ def test_fans_visit_every_corner_once_and_counterclockwise(mesh):
         assert np.all(column[len(corners) :] == -1)
         vertices, elements = mesh.t.ravel()[corners], corners % mesh.nelements
         assert len(set(vertices)) == 1
-        assert (vertices[0] in boundary) == (number < stars.closed_from)
+        assert (vertices[0] in boundary) == (number < patches.closed_from)
         spans = [angles_from(mesh, vertices[0], element) for element in elements]
         for before, after in pairwise(spans):
             assert close(before[1], after[0])
-        if number >= stars.closed_from:
+        if number >= patches.closed_from:
             assert close(spans[-1][1], spans[0][0])
             turn = sum(np.mod(end - start, 2 * np.pi) for start, end in spans)
             assert turn == pytest.approx(2 * np.pi)
 
 
 def test_walks_enter_and_leave_through_the_right_facets(mesh):
-    stars, nt = Stars(mesh), mesh.nelements
+    patches, nt = Patches(mesh), mesh.nelements
     facets = mesh.t2f.ravel()
-    for column in stars.fans.T:
+    for column in patches.fans.T:
         corners = column[column >= 0]
-        out, into = facets[stars.exits[corners]], facets[stars.entries[corners]]
+        out, into = facets[patches.exits[corners]], facets[patches.entries[corners]]
         np.testing.assert_array_equal(out[:-1], into[1:])
-        assert np.all(stars.exits[corners] % nt == corners % nt)
+        assert np.all(patches.exits[corners] % nt == corners % nt)
         vertex = mesh.t.ravel()[corners[0]]
         assert np.all((mesh.facets[:, out] == vertex).any(axis=0))
-    for number, column in enumerate(stars.fans.T[: stars.closed_from]):
-        assert stars.boundary[facets[stars.entries[column[0]]]], number
+    for number, column in enumerate(patches.fans.T[: patches.closed_from]):
+        assert patches.boundary[facets[patches.entries[column[0]]]], number
 
 
 def test_pinched_vertices_have_two_fans():
     for name in ("pinched tri", "pinched quad"):
         mesh = MESHES[name]()
         middle = int(np.argmin(np.abs(mesh.p - 0.5).sum(axis=0)))
-        starts = mesh.t.ravel()[Stars(mesh).fans[0]]
+        starts = mesh.t.ravel()[Patches(mesh).fans[0]]
         assert np.count_nonzero(starts == middle) == 2
 
 
 def test_facet_tables(mesh):
-    stars, nt = Stars(mesh), mesh.nelements
+    patches, nt = Patches(mesh), mesh.nelements
     for facet in range(mesh.facets.shape[1]):
         for side in (0, 1):
-            element, slot = mesh.f2t[side, facet], stars.slots[side, facet]
+            element, slot = mesh.f2t[side, facet], patches.slots[side, facet]
             if element < 0:
                 assert slot == -1
-                assert stars.boundary[facet]
+                assert patches.boundary[facet]
                 continue
             local = slot // nt
             assert (slot % nt, mesh.t2f[local, element]) == (element, facet)
-            assert stars.signs[local, element] == (1.0 if side == 0 else -1.0)
+            assert patches.signs[local, element] == (1.0 if side == 0 else -1.0)
             for place, vertex in enumerate(LOCAL_FACETS[len(mesh.t)][local]):
-                assert mesh.facets[stars.ends[local, place, element], facet] == mesh.t[vertex, element]
+                assert mesh.facets[patches.ends[local, place, element], facet] == mesh.t[vertex, element]
 
 
 def test_normals_point_out_and_close(mesh):
-    stars = Stars(mesh)
-    np.testing.assert_allclose(stars.normals.sum(axis=1), 0.0, atol=1e-14)
+    patches = Patches(mesh)
+    np.testing.assert_allclose(patches.normals.sum(axis=1), 0.0, atol=1e-14)
     middle = mesh.p[:, mesh.t].mean(axis=1)
     for l, pair in enumerate(LOCAL_FACETS[len(mesh.t)]):
         ends = mesh.p[:, mesh.t[list(pair)]]
-        n = stars.normals[:, l]
+        n = patches.normals[:, l]
         assert np.all(np.sum(n * (ends.mean(axis=1) - middle), axis=0) > 0.0)
         np.testing.assert_allclose(np.sum(n * (ends[:, 1] - ends[:, 0]), axis=0), 0.0, atol=1e-14)
-        np.testing.assert_allclose(np.linalg.norm(n, axis=0), stars.lengths[mesh.t2f[l]], rtol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(n, axis=0), patches.lengths[mesh.t2f[l]], rtol=1e-12)
 
 
 def test_forward_is_counterclockwise_around_the_first_side(mesh):
-    stars = Stars(mesh)
+    patches = Patches(mesh)
     start, end = mesh.p[:, mesh.facets].transpose(1, 0, 2)
     inside = mesh.p[:, mesh.t].mean(axis=1)[:, mesh.f2t[0]]
-    np.testing.assert_array_equal(stars.forward, np.sign(cross(end - start, inside - start)))
+    np.testing.assert_array_equal(patches.forward, np.sign(cross(end - start, inside - start)))
 
 
 def test_facet_parameters():
@@ -168,4 +168,4 @@ def test_a_mesh_that_folds_over_itself_is_refused():
     p = np.array([[0.0, 1.0, 0.5, 0.5], [0.0, 0.0, 1.0, 0.5]])
     folded = MeshTri(p, np.array([[0, 0], [1, 1], [2, 3]]))
     with pytest.raises(fc.InputError, match=r"folds? over itself"):
-        _ = Stars(folded).fans
+        _ = Patches(folded).fans

@@ -13,12 +13,11 @@ from ..checks import Array
 from ..linalg import Factorization
 from ..mesh.sample import Sampler, dot
 from ..problem.strong import StrongForm
-from .deviation import deviation
 from .hierarchy import Space
 from .lower import UNIT
 from .majorant import Majorant, majorant
-from .quadrature import Rule
-from .static import ROUNDING, SIZE_ROUNDING, Sampled, lowered, size_of
+from .quadrature import Quadrature
+from .remainders import ROUNDING, deviation, finished_lower, is_exact, quadrature_words, upper_of_parts
 from .weak import WeakResidual
 from .workspace import Workspace
 
@@ -60,15 +59,27 @@ class LineFlux:
 
 
 @dataclass(frozen=True)
-class LineBound(Sampled):
+class LineBound:
     """Bounds on a line: the representative w in the enriched space, and the majorant of what is left."""
 
     residual: WeakResidual
-    rule: Rule
+    rule: Quadrature
     checked: Majorant
     upper: float
     lower: float
     indicators: Array
+
+    sources = "flux on a line", "test functions of high degree"
+
+    @property
+    def exact(self) -> bool:
+        """Whether all integrals were exact, or known to be within remainders that are included."""
+        return is_exact(self.residual, self.rule)
+
+    @property
+    def words(self) -> str:
+        """About the quadrature, for the record."""
+        return quadrature_words(self.residual, self.rule)
 
 
 def line_bound(
@@ -95,7 +106,7 @@ def line_bound(
         elif bound.exact:
             best = replace(bound, upper=min(bound.upper, best.upper), lower=max(bound.lower, best.lower))
         # Nor is there more to know of a residual that is rounding.
-        if bound.checked.value <= max(SMALL * bound.upper, ROUNDING * size_of(r)):
+        if bound.checked.value <= max(SMALL * bound.upper, ROUNDING * r.size):
             break
     assert best is not None
     wider = deviation(workspace, state, best.residual, best.rule, norm)
@@ -117,7 +128,7 @@ def _with_loads(r: WeakResidual, loads: Array) -> WeakResidual:
     )
 
 
-def _with_degree(workspace: Workspace, r: WeakResidual, rule: Rule, norm: str, degree: int) -> LineBound:
+def _with_degree(workspace: Workspace, r: WeakResidual, rule: Quadrature, norm: str, degree: int) -> LineBound:
     mesh, sampler = r.sampler.mesh, r.sampler
     nv, nt = mesh.nvertices, mesh.nelements
     inside = nv + np.arange((degree - 1) * nt).reshape(degree - 1, nt)
@@ -136,15 +147,12 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Rule, norm: str, d
     )  # fmt: skip
     flux = _antiderivative(rest, rule)
     checked = majorant(rest, flux, rule, lambda sharp: workspace.friedrichs(r, rule, norm, sharp), workspace.facets)
-    rounding = SIZE_ROUNDING * size_of(r)
-    # What quadrature may miss, then what rounding may.
-    missed = rule.signed * (square + 4.0 * size_of(r) * np.sqrt(square))
-    upper = np.sqrt(square * (1.0 + ROUNDING) + missed + 2.0 * abs(on_w - square) + checked.value**2) + rounding
+    upper = upper_of_parts(r, rule, square, on_w - square, checked.value)
     sure = on_w - UNIT * r.magnitude(value, slope, trace)
-    lower = lowered(r, rule, sure / np.sqrt(square)) if square > 0.0 else 0.0
+    lower = finished_lower(sure / np.sqrt(square), r.size, rule.signed) if square > 0.0 else 0.0
     local = sampler.integral(r.norm.A * dot(slope, slope) + r.norm.C * value**2)
     indicators = np.sqrt(local + checked.elements**2)
-    return LineBound(r, rule, checked, float(upper), lower, indicators)
+    return LineBound(r, rule, checked, upper, lower, indicators)
 
 
 def _representative(space: Space, r: WeakResidual) -> Array:
@@ -178,7 +186,7 @@ def _at_ends(mesh: Any, r: WeakResidual, w: Array) -> Array:
     return w[r.traces.facets][:, None]
 
 
-def _antiderivative(r: WeakResidual, rule: Rule) -> LineFlux:
+def _antiderivative(r: WeakResidual, rule: Quadrature) -> LineFlux:
     """The flux with ``p' = -source``; its constant fits a natural end, else it is the one nearest to ``r.flux``."""
     sampler, mesh = r.sampler, r.sampler.mesh
     t = 2.0 * sampler.X[0] - 1.0

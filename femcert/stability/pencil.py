@@ -24,10 +24,9 @@ from ..linalg import (
     is_definite,
     separated_eigenpairs,
 )
+from ..problem.ball_form import ROUNDING, BallForm
 from ..problem.data import Data
-from ..problem.forward import dense
-from ..problem.linear import LinearProblem
-from .ball_form import ROUNDING, BallForm
+from ..problem.forward import Linearization, dense
 
 # Up to this many coordinates all eigenvectors of the ball are taken.
 MOST_DENSE = 300
@@ -45,7 +44,8 @@ DEPENDENT = 1e-20
 # How far above the eigenvalue on U, and above theta_W / kappa, a trial value is.
 CLOSE, APART = 1e-4, 5e-4
 
-class Family:
+
+class Pencils:
     """``T(kappa) = F' F + kappa L`` in the inner product of Q, for every kappa.
 
     ``L + shift M`` takes the place of L (see `BallForm`), which moves all eigenvalues by ``kappa shift``; what rounding
@@ -59,12 +59,12 @@ class Family:
         The multiplier at which ``F' F`` and L weigh the same where the data see most.
     """
 
-    def __init__(self, problem: LinearProblem, data: Data | None) -> None:
-        space, m = problem.parameters, problem.observation_count
+    def __init__(self, forward: Linearization, data: Data | None) -> None:
+        space, m = forward.parameters, forward.observation_count
         assert space.ball is not None
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
-        self._problem, self.data = problem, data
+        self._forward, self.data = forward, data
         self.gram = space.gram if issparse(space.gram) else csc_matrix(space.gram)
         self.ball = BallForm(space, self.gram)
         self._count = FIRST_MODES
@@ -73,18 +73,18 @@ class Family:
         U = np.empty((len(V), m + V.shape[1]), order="F")
         U[:, m:] = V
         del V
-        problem.factor.exact("a modulus")
+        forward.exact("a modulus")
         self._lift(U[:, :m], self._weights())
         self._reduce(U, m, theta, rest)
 
     def _weights(self) -> Array:
         """Whitened data as combinations of the sensors, in columns."""
-        unit = np.eye(self._problem.observation_count)
+        unit = np.eye(self._forward.observation_count)
         return unit if self.data is None else self.data.whiten(unit).T
 
     def _functionals(self, weights: Array) -> Array:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
-        return dense(self._problem.parameters.matrix.T @ self._problem.adjoint(weights))
+        return dense(self._forward.parameters.matrix.T @ self._forward.adjoint(weights))
 
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
@@ -93,7 +93,7 @@ class Family:
 
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
-        values = self._problem.apply(self._problem.parameters.matrix @ X)
+        values = self._forward.apply(self._forward.parameters.matrix @ X)
         return values if self.data is None else self.data.whiten(values)
 
     def least_misfit(self, values: Array, radius: float, most: float) -> float:

@@ -21,9 +21,9 @@ from skfem import (
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
 from femcert.linalg.factor import Factorization
-from femcert.stability import family
-from femcert.stability.family import MOST_DENSE, Family
+from femcert.stability import pencil
 from femcert.stability.modulus import Modulus
+from femcert.stability.pencil import MOST_DENSE, Pencils
 
 MESHES = {
     "P1": lambda: Basis(MeshTri.init_sqsymmetric().refined(4), ElementTriP1()),
@@ -57,7 +57,7 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
         with pytest.raises(fc.InputError, match="row sums"):
             on_ball(MESHES[mesh](), norm).parameters.form(norm)
         return
-    found = Family(on_ball(MESHES[mesh](), norm), None)
+    found = Pencils(on_ball(MESHES[mesh](), norm), None)
     # In a seminorm constants weigh nothing, and larger multipliers than that only blur what the data see of them.
     for kappa in found.balance * np.geomspace(1e-6, 1.0 if norm == "h1-seminorm" else 1e2, 5):
         value, vector = found.least(kappa)
@@ -75,7 +75,7 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
 @pytest.mark.parametrize("mesh", ["line P1", "line P2", "P1", "Q1", "stretched"])
 def test_an_h2_ball_loses_no_digits_to_its_condition_number(mesh):
     """It is that of L up to 1e12, but a root of L costs eps cond(L)^1/2 only: singular values are the reference."""
-    found = Family(on_ball(MESHES[mesh](), "h2"), None)
+    found = Pencils(on_ball(MESHES[mesh](), "h2"), None)
     R = found._problem.parameters.root_of_form("h2").toarray()
     inverse = np.linalg.inv(np.linalg.cholesky(found.gram.toarray()).T)
     for kappa in found.balance * np.geomspace(1e-6, 1e2, 5):
@@ -96,7 +96,7 @@ def test_an_h2_ball_loses_no_digits_to_its_condition_number(mesh):
 def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypatch):
     """Other processors round in other places: the response to the last digit, and the numbering of the sensors."""
     basis = MESHES[mesh]()
-    first = Family(on_ball(basis, "h2"), None)
+    first = Pencils(on_ball(basis, "h2"), None)
     kappas = first.balance * np.geomspace(1e-6, 1e2, 5)
     expected = [first.least(kappa)[0] for kappa in kappas]
     # An error of eps in each entry of the forward map moves a singular value by eps times its Frobenius norm in these
@@ -116,14 +116,14 @@ def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypa
                 1.0 + 2.0**-52 * rng.integers(-1, 2, (basis.N, w.shape[1]))
             ),
         )
-        found = Family(problem, None)
+        found = Pencils(problem, None)
         again = [found.least(kappa)[0] for kappa in kappas]
         assert np.all(np.abs(np.subtract(again, expected)) <= np.multiply(within, expected))
 
 
 @pytest.mark.parametrize("norm", ["l2", "h1", "h1-seminorm", "h2"])
 def test_growing_keeps_the_bound(norm):
-    found = Family(on_ball(MESHES["P1"](), norm, sensors=40), None)
+    found = Pencils(on_ball(MESHES["P1"](), norm, sensors=40), None)
     before = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
     found.grow()
     after = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
@@ -137,7 +137,7 @@ def test_the_modulus_of_few_and_of_many_coordinates(seed):
     # All eigenvectors of the ball, or the first ones and a bound of the rest.
     problem = on_ball(MESHES["P1"](), "h1", sensors=12, seed=seed)
     few = Modulus(problem)
-    assert few._family.gram.shape[0] > MOST_DENSE
+    assert few._pencils.gram.shape[0] > MOST_DENSE
     levels = [1e-5, 1e-3, 1e-1]
     for eps, bound in zip(levels, few(levels), strict=True):
         worst = few.worst(eps)
@@ -262,13 +262,13 @@ def test_dense_sensors_in_the_plane():
 
 def test_more_sensors_than_the_basis_has_room_for(monkeypatch):
     # A sensor at each of 225 nodes: only the combinations of them that see most are used, and the bound stays one.
-    monkeypatch.setattr(family, "MOST_MODES", 100)
+    monkeypatch.setattr(pencil, "MOST_MODES", 100)
     basis = Basis(MeshTri().refined(4), ElementTriP1())
     inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
     sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
     problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
-    monkeypatch.setattr(family, "MOST_DENSE", 100)
-    found = Family(problem, None)
+    monkeypatch.setattr(pencil, "MOST_DENSE", 100)
+    found = Pencils(problem, None)
     assert found._basis.shape[1] <= 160 < len(inside)
     for kappa, closeness in ((1e-8, 1.0), (1e-4, 2e-4), (1.0, 2e-4)):
         exact = least(found, kappa * found.balance)
@@ -297,7 +297,7 @@ def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
     points = side * np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
     space = fc.FullSpace(basis, inner="euclidean").within_ball(1.0, norm=norm)
     modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
-    found = modulus._family
+    found = modulus._pencils
     modulus(1e-3 * np.sqrt(found.balance))
     assert modulus.points
     for point in modulus.points:

@@ -50,20 +50,23 @@ so ``M = gamma K (9 mu + 4 beta)`` for exp and ``M = 6 gamma K_q mu`` for ``a = 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from skfem import BilinearForm, asm
+from skfem import Basis, BilinearForm, asm
 from skfem.helpers import dot, grad
 
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..mesh.assembly import diffusion_matrix
-from ..problem.data import Data
-from ..problem.elliptic import EllipticCoefficient, reaction_form
-from ..problem.forward import BATCH, dense
+from .data import Data
+from .forward import BATCH, dense
+
+if TYPE_CHECKING:
+    from .nonlinear import Tangent
 
 # Rounding of the Gram matrices and of the formulas, relative to their size.
 ROUNDING = 1e-10
@@ -74,13 +77,32 @@ MOST_COORDINATES, MOST_NUMBERS = 100, 5_000_000
 
 
 @BilinearForm
+def _weighted(u: Any, v: Any, w: Any) -> Any:
+    """(c u, v)"""
+    return w["c"] * u * v
+
+
+@BilinearForm
 def _transport(h: Any, v: Any, w: Any) -> Any:
     """(a h grad u, grad v)"""
     return w["a"] * h * dot(grad(w["u"]), grad(v))
 
 
+class Curvature(ABC):
+    """How much the Jacobian of a problem changes on balls around a parameter: what its linearization leaves out."""
+
+    @property
+    def reach(self) -> float:
+        """The radius of the ball on which the problem is known to be defined: no bound is finite beyond it."""
+        return np.inf
+
+    @abstractmethod
+    def lipschitz(self, radius: float) -> float:
+        """L with ``‖J(q) - J(q')‖ <= L ‖q - q'‖_Q`` for q, q' in the ball; infinite where no bound is known."""
+
+
 @dataclass(frozen=True)
-class Curvature:
+class ConductivityCurvature(Curvature):
     """Bounds at q0 that give a Lipschitz constant of the Jacobian on every ball around it.
 
     Attributes
@@ -101,6 +123,11 @@ class Curvature:
     state: float
     adjoint: float
     second: float = np.inf
+
+    @property
+    def reach(self) -> float:
+        """Where conductivities stop being positive."""
+        return np.inf if self.exponential else 1.0 / self.sup
 
     def lipschitz(self, radius: float) -> float:
         """L with ``‖J(q) - J(q')‖ <= L ‖q - q'‖_Q`` for q, q' in the ball; infinite where no bound is known."""
@@ -125,26 +152,37 @@ class Curvature:
         return float(min(crude, self.second + third) * (1.0 + ROUNDING))
 
 
-def curvature(problem: EllipticCoefficient, at: Any, *, data: Data | None = None) -> Curvature:
+def conductivity_curvature(
+    point: Tangent, fields: Basis, data: Data | None, *, exponential: bool
+) -> ConductivityCurvature:
     """The bounds K, beta0, mu0, gamma0 and ``‖F''‖`` at a parameter, by k + m solves.
+
+    Parameters
+    ----------
+    point
+        The problem at q0.
+    fields
+        The basis of the parameter, with the quadrature of the problem.
+    exponential
+        Whether ``a = exp(q)``; otherwise ``a = q``.
 
     Raises
     ------
     UncertifiedError
         A quadrature weight is not positive, so that Cauchy-Schwarz fails for the discrete integrals.
     """
-    if not np.all(problem.basis.dx > 0.0):
+    if not np.all(point.problem.basis.dx > 0.0):
         raise UncertifiedError("the quadrature of basis has weights that are not positive; take another intorder")
-    local = _Local(problem, at, data)
-    slack, exponential = local.slack, local.exponential
-    plain = Curvature(
+    local = _Local(point, fields, data, exponential)
+    slack = local.slack
+    plain = ConductivityCurvature(
         exponential=exponential,
         sup=slack * float(np.sqrt(local.squares.max())),
         load=slack * local.load(),
         state=slack * _root_of_largest(-local.right.T @ local.derivative),
         adjoint=slack * local.adjoint(),
     )
-    k, m = problem.parameters.dimension, problem.observation_count
+    k, m = point.parameters.dimension, point.observation_count
     if not np.isfinite(slack) or k > MOST_COORDINATES or m * k**2 > MOST_NUMBERS:
         return plain
     # Its terms may cancel; each of them is at most as large as the bound by Cauchy-Schwarz.
@@ -154,12 +192,10 @@ def curvature(problem: EllipticCoefficient, at: Any, *, data: Data | None = None
 class _Local:
     """The problem at q0 in the orthonormal basis psi of the class, with its derivative and its adjoint states."""
 
-    def __init__(self, problem: EllipticCoefficient, at: Any, data: Data | None) -> None:
-        point = problem.linearize(at)
-        space, R = problem.parameters, problem.parameters.root
+    def __init__(self, point: Tangent, fields: Basis, data: Data | None, exponential: bool) -> None:
+        problem, space, R = point.problem, point.parameters, point.parameters.root
         self.problem, self.data, self.point = problem, data, point
-        self.exponential = problem.transform == "exp"
-        self.fields = problem.basis.with_element(space.basis.elem)
+        self.exponential, self.fields = exponential, fields
         q0 = np.asarray(self.fields.interpolate(point.at))
         self.a0 = np.exp(q0) if self.exponential else q0
         # a' / a
@@ -184,7 +220,7 @@ class _Local:
         """beta0."""
         slope = np.asarray(self.problem.basis.interpolate(self.point.state).grad)
         weight = self.a0 * self.relative**2 * np.sum(slope**2, axis=0)
-        return _root_of_largest(self.psi.T @ (asm(reaction_form, self.fields, c=weight) @ self.psi))
+        return _root_of_largest(self.psi.T @ (asm(_weighted, self.fields, c=weight) @ self.psi))
 
     def adjoint(self) -> float:
         """gamma0."""

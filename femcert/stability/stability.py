@@ -16,14 +16,12 @@ from ..problem.base import Problem
 from ..problem.data import Data
 from ..shown import Shown
 from ..timing import stage
-from .conditional import conditional_parts
-from .continuous import continuous_gap, needed_size
-from .dense import Spectrum, scaled_forward, spectrum
+from .continuous import MapError, continuous_error, needed_size
 from .directions import Directions
-from .gap import Gap
-from .modulus import Modulus
-from .nonlinear import Validity, validation
+from .modulus import Modulus, conditional_parts
 from .sparse import sparse_extremes
+from .spectrum import Spectrum, spectrum
+from .validity import Validity, validation
 from .weights import Weights, certified_weights
 
 GUARANTEES = ("discrete", "continuous")
@@ -77,7 +75,7 @@ class Stability(Shown):
     weighing: Callable[[], Weights] | None = field(default=None, repr=False, compare=False)
     validity: Validity | None = None
     reason: str = ""
-    gap: Gap | None = field(default=None, repr=False, compare=False)
+    gap: MapError | None = field(default=None, repr=False, compare=False)
 
     def summary(self) -> dict[str, str]:
         """Constant, exponent, singular values and scope."""
@@ -187,8 +185,8 @@ def stability(
     In the norms of Q (``G = R' R``) and Y (``C = L L'``) the singular values are those of ``L^-1 F R^-1``.
 
     Of a nonlinear problem they are those of the linearization at q0, and C is 1 / sigma_min, an estimate, unless
-    `data` are given, a Lipschitz bound of the Jacobian is known (`EllipticCoefficient`) and the check of Newton and
-    Kantorovich passes (`check_kantorovich`, with ``eps = ‖F(q0) - y‖_Y + delta``). Then C is that of the validated
+    `data` are given, a Lipschitz bound of the Jacobian is known (`EllipticCoefficient` has one) and the check of Newton
+    and Kantorovich passes (`check_kantorovich`, with ``eps = ‖F(q0) - y‖_Y + delta``). Then C is that of the validated
     ball ``‖q - q0‖_Q <= rho`` of ``q0 + class``, larger than 1 / sigma_min, and an upper bound:
     ``‖q - q0‖_Q <= C ‖F(q) - F(q0)‖_Y`` for every q of that ball, for the discretized problem. So a truth in that ball
     lies within ``C eps`` of q0. A truth outside of the ball, or not in ``q0 + class``, may be anywhere.
@@ -203,7 +201,8 @@ def stability(
     guarantee
         ``"discrete"``: a statement about the discretized problem. ``"continuous"``: about the equation itself, on the
         class of finite-element functions that the columns of the space are, or of sines and cosines themselves; the
-        singular values are then lower bounds. For `EllipticSource`, heat on a box with sines, and tomography.
+        singular values are then lower bounds. For `EllipticSource` and other linear problems that offer the strong
+        form of an elliptic equation with an unknown source, heat on a box with sines, and tomography.
     levels
         For a class with a ball: the range ``(low, high)`` of noise levels on which ``C eps^p``, the envelope of the
         modulus, shall hold. Default: with more coordinates than observations, where stability is conditional, from the
@@ -259,25 +258,27 @@ def stability(
             "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius), "
             "class.ball in a case file"
         )
-    if method == "sparse" or (method is None and k > MOST_DENSE and guarantee == "discrete" and problem.linear):
+    large = method is None and k > MOST_DENSE and guarantee == "discrete"
+    if method == "sparse" or (large and problem.linearize(at).everywhere):
         return _sparse(problem, data)
     return _dense(problem, at, data, guarantee, validate)
 
 
 def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validate: bool) -> Stability:
     """From the SVD of the forward matrix, in orthonormal coordinates and whitened data."""
-    gap = continuous_gap(problem, data) if guarantee == "continuous" else None
-    forward = scaled_forward(problem, at, data) if gap is None else gap.forward
+    gap = continuous_error(problem, data) if guarantee == "continuous" else None
+    forward = problem.linearize(at)
     # A map in closed form has no states.
-    closed = gap is not None and not gap.rows.any()
-    found = spectrum(problem, forward, at, data, 0.0 if closed else problem.linearize(at).error(data))
+    closed = gap is not None and gap.closed
+    scaled = forward.scaled(data) if gap is None else gap.forward
+    found = spectrum(forward, scaled, data, 0.0 if closed else forward.error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:
-        known = not gap.rows.any()
-        source = "1 / sigma_min of the exact map" if known else "1 / (sigma_min of the mesh - product of energy errors)"
+        of_mesh = "1 / (sigma_min of the mesh - product of energy errors)"
+        source = "1 / sigma_min of the exact map" if closed else of_mesh
         constant, scope = Bound(1.0 / float(found.kept * sigma[-1]), "upper", source), "continuous"
-    if not problem.linear:
+    if not forward.everywhere:
         validity, reason = validation(problem, at, data) if validate else (None, NOT_VALIDATED)
         scope = "estimate" if validity is None else "discrete"
         estimate = Bound(constant.value, "estimate", "1 / sigma_min of the linearization")
@@ -297,7 +298,7 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     )
 
 
-def _lowered(problem: Problem, found: Spectrum, gap: Gap) -> Array:
+def _lowered(problem: Problem, found: Spectrum, gap: MapError) -> Array:
     """Lower bounds of the singular values of the continuous problem."""
     smallest = float(found.values[-1])
     # Weyl again: the exact singular values are within the gap of those of the mesh.

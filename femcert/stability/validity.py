@@ -1,7 +1,7 @@
-"""Where the linearization of an unknown conductivity can be trusted: a validated ball, and a constant on it.
+"""Where the linearization of a nonlinear problem can be trusted: a validated ball, and a constant on it.
 
 With ``sigma = sigma_min(J(q0))`` and a Lipschitz constant L of J on the ball ``‖q - q0‖_Q <= rho`` of ``q0 + class``
-(`femcert.stability.curvature`), Taylor's formula gives
+(of an unknown conductivity: `femcert.problem.curvature`), Taylor's formula gives
 
     ‖F(q) - F(q0)‖_Y >= (sigma - L ‖q - q0‖_Q / 2) ‖q - q0‖_Q        for q in the ball,
     ‖F(q) - F(q')‖_Y >= (sigma - L rho) ‖q - q'‖_Q                    for q and q' in the ball,
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..checks import number
+from ..checks import number, required
 from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem
+from ..problem.curvature import ROUNDING, Curvature
 from ..problem.data import Data
-from ..problem.elliptic import EllipticCoefficient
-from .curvature import ROUNDING, Curvature, curvature
-from .dense import scaled_forward, spectrum
+from ..problem.forward import Linearization
+from .spectrum import spectrum
 
 # Largest L rho / sigma that is chosen: it keeps clear of 1, where the ball is not valid, for a hundredth of the reach.
 MOST_CHANGE = 0.9
@@ -123,12 +123,11 @@ def validated(problem: Problem, at: Any, *, data: Data | None = None, radius: fl
     UncertifiedError
         No Lipschitz bound is known for the problem, or its quadrature has weights that are not positive.
     """
-    if not isinstance(problem, EllipticCoefficient):
-        raise UncertifiedError(_unknown(problem))
     if data is not None:
         problem.check_data(data)
-    bounds = curvature(problem, at, data=data)
-    sigma, reason = _smallest(problem, at, data)
+    point = problem.linearize(at)
+    bounds = required(point.curvature(data), "a validated ball", "bounds of the curvature (linearize(at))", problem)
+    sigma, reason = _smallest(point, data)
     if radius is not None:
         rho = number(radius, "radius", above=0.0)
     else:
@@ -177,8 +176,6 @@ def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity |
 
     ``eps = ‖F(q0) - y‖_Y + delta``, with what rounding may add to it.
     """
-    if not isinstance(problem, EllipticCoefficient):
-        return None, _unknown(problem)
     if data is None:
         return None, "no data are given, and without misfit and noise level no ball can be checked"
     try:
@@ -187,7 +184,7 @@ def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity |
         return None, str(error)
     state = problem.solve(at)
     with np.errstate(over="ignore"):
-        misfit = data.norm(problem.observe(state) - data.values)
+        misfit = data.norm(problem.predict(state, at) - data.values)
         eps = misfit + data.noise_level + problem.lost_to_rounding(data, state, at)
     if not np.isfinite(eps):
         return None, "misfit and noise level are too large for a finite number"
@@ -195,26 +192,20 @@ def validation(problem: Problem, at: Any, data: Data | None) -> tuple[Validity |
     return (found if ok else None), reason
 
 
-def _unknown(problem: Problem) -> str:
-    return f"a validated ball is known for EllipticCoefficient, not for a {type(problem).__name__}"
-
-
-def _smallest(problem: EllipticCoefficient, at: Any, data: Data | None) -> tuple[float, str]:
+def _smallest(point: Linearization, data: Data | None) -> tuple[float, str]:
     """sigma_min from below, or zero with the reason why nothing better is known."""
-    k, m = problem.parameters.dimension, problem.observation_count
+    k, m = point.parameters.dimension, point.observation_count
     if k > m:
         return 0.0, f"the class has k = {k} coordinates but there are only m = {m} observations: C_stab is infinite"
     try:
-        return spectrum(problem, scaled_forward(problem, at, data), at, data).smallest, ""
+        return spectrum(point, point.scaled(data), data).smallest, ""
     except UncertifiedError as error:
         return 0.0, str(error)
 
 
 def _best_radius(bounds: Curvature, sigma: float) -> float:
     """The rho of a fine grid that maximizes the reach ``rho (sigma - L(rho) rho / 2)``; any other is as safe."""
-    most = sigma / bounds.lipschitz(0.0)
-    if not bounds.exponential:
-        most = min(most, 1.0 / bounds.sup)
+    most = min(sigma / bounds.lipschitz(0.0), bounds.reach)
     radii = most * np.geomspace(1e-4, 1.0, 600)
     change = np.array([bounds.lipschitz(rho) for rho in radii]) * radii / sigma
     reach = np.where(change <= MOST_CHANGE, radii * (1.0 - 0.5 * np.minimum(change, 1.0)), 0.0)
@@ -224,8 +215,8 @@ def _best_radius(bounds: Curvature, sigma: float) -> float:
 def _reason(bounds: Curvature, rho: float, L: float, sigma: float, valid: bool) -> str:
     if valid:
         return f"L rho = {L * rho:.3g} is below sigma_min = {sigma:.3g} on the ball of radius {rho:.3g}"
-    if not bounds.exponential and not bounds.sup * rho < 1.0:
-        return f"the ball of radius {rho:.3g} may hold conductivities that are not positive"
+    if not rho < bounds.reach:
+        return f"the ball of radius {rho:.3g} may hold parameters for which the problem is not defined"
     return (
         f"the Jacobian may change by L rho = {L * rho:.3g} on the ball of radius {rho:.3g}, and sigma_min is only "
         f"{sigma:.3g}: the ball is too big"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial
@@ -13,27 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 from skfem import Basis
 
-from ..checks import Array, freeze_sparse
-from ..errors import InputError, UncertifiedError
+from ..checks import Array, freeze_sparse, required
+from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import degree, mass_matrix
 from ..mesh.geometry import bend
-from ..mesh.sample import PolynomialFit, Sampler, polynomial_fit
+from ..mesh.sample import Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
-from ..problem.heat import HeatInitial
-from ..problem.linear import LinearProblem
-from ..problem.nonlinear import NonlinearProblem
 from ..problem.polynomial import declared_error
+from ..problem.states import Energy, StateEquation
 from ..problem.strong import Field, Given, is_zero
 from .edges import Edges
+from .quadrature import shape_of
 from .weak import check_norm
 
 # Degrees that the rule has to spare, for coefficients that are no constants.
 SPARE = 14
 
-_made: WeakKeyDictionary[Problem, dict[str, StateNorm]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[StateEquation, dict[str, tuple[Any, Factorization]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class StateNorm:
 
     @cached_property
     def _sampler(self) -> Sampler:
-        fields = [f for f in (self.diffusion, self.reaction) if f is not None]
-        plain = all(isinstance(f, Given) and not f.varies for f in fields)
+        shapes = [shape_of(f, self.basis.mesh) for f in (self.diffusion, self.reaction) if f is not None]
+        plain = all(shape.degree == 0 for shape in shapes)
         order = 2 * (degree(self.basis) + self._bent)
         return Sampler(self.basis.mesh, order if plain and not self._bent else order + SPARE)
 
@@ -114,66 +112,53 @@ class StateNorm:
         that is within a relative e of the rest everywhere, then the integral is at most (1 + e) / (1 - e) times its
         quadrature.
         """
-        sampler = self._sampler
-        spare = sampler.order - shape
-        fit, doubts = _fitted(field, sampler)
-        bend, spread = np.zeros(1), np.zeros(1)
+        sampler, form = self._sampler, shape_of(field, self.basis.mesh)
+        doubts = [form.doubt] if form.doubt else []
+        spare, step = sampler.order - shape, form.degree or 0
+        series, spread = np.zeros(1), np.zeros(1)
         if rational:
             det = polynomial_fit(sampler, sampler.determinant, 1)
             spread = det.spread / det.mean
-        if _is_exponential(field) and fit.degree:
-            m = (spare // 2 if np.any(spread) else spare) // fit.degree
-            spare -= m * fit.degree
+        if form.exponential:
+            m = (spare // 2 if np.any(spread) else spare) // step
+            spare -= m * step
             with np.errstate(over="ignore"):
-                bend = np.exp(2.0 * fit.spread) * fit.spread ** (m + 1) / factorial(m + 1)
+                series = np.exp(2.0 * form.spread) * form.spread ** (m + 1) / factorial(m + 1)
         else:
-            spare -= fit.degree
-        off = (1.0 + bend) * (1.0 + spread ** max(spare + 1, 0)) - 1.0
+            spare -= step
+        off = (1.0 + series) * (1.0 + spread ** max(spare + 1, 0)) - 1.0
         if spare < 0 or not np.all(off < 0.5):
             return np.ones(1), [*doubts, "a coefficient or a map varies too much on an element for exact quadrature"]
-        missed = field.missed(self.basis.mesh)
-        if not missed.any():
+        if not form.missed.any():
             return (1.0 + off) / (1.0 - off), doubts
-        least = fit.mean - fit.spread
-        if np.any((missed > 0.0) & (least <= 0.0)):
+        if np.any((form.missed > 0.0) & (form.low <= 0.0)):
             return np.ones(1), [*doubts, "a coefficient may vanish where its declared error is positive"]
-        return (1.0 + off) / (1.0 - off) * (1.0 + missed / np.where(missed > 0.0, least, 1.0)), doubts
+        return (1.0 + off) / (1.0 - off) * (1.0 + form.missed / np.where(form.missed > 0.0, form.low, 1.0)), doubts
 
     def maxima(self) -> tuple[Array, Array, list[str]]:
         """Upper bounds of a and c on the elements, and why they are none."""
         assert self.diffusion is not None
         assert self.reaction is not None
-        a, doubts = _largest(self.diffusion, self._sampler)
-        c, more = _largest(self.reaction, self._sampler)
-        return a, c, doubts + more
+        a, c = (shape_of(field, self.basis.mesh) for field in (self.diffusion, self.reaction))
+        return a.most, c.most, [shape.doubt for shape in (a, c) if shape.doubt]
 
 
-def _fitted(field: Given | Field, sampler: Sampler) -> tuple[PolynomialFit, list[str]]:
-    """A field as a polynomial (the logarithm of an exponential), and why it is none that is known."""
-    doubt = field.doubt_on(sampler.mesh)
-    if not doubt:
-        return field.fit(sampler.mesh), []
-    return polynomial_fit(sampler, field.at(sampler).max(axis=1, keepdims=True), 0), [doubt]
+def state_equation(problem: Problem, who: str) -> StateEquation:
+    """The state equation of a problem that has one.
 
-
-def _largest(field: Given | Field, sampler: Sampler) -> tuple[Array, list[str]]:
-    fit, doubts = _fitted(field, sampler)
-    largest = fit.mean + fit.spread
-    if _is_exponential(field):
-        with np.errstate(over="ignore"):
-            largest = np.exp(largest)
-    return largest + field.missed(sampler.mesh), doubts
-
-
-def _is_exponential(field: Given | Field) -> bool:
-    return isinstance(field, Field) and field.exponential
+    Raises
+    ------
+    UncertifiedError
+        It has none, or several.
+    """
+    return required(problem.states[0] if len(problem.states) == 1 else None, who, "one state equation", problem)
 
 
 def state_norm(problem: Problem, norm: str, *, state: Any = None, parameter: Any = None) -> StateNorm:
     """The norm ``"energy"`` or ``"h1"`` of the states of a problem, with its factorization (made once where it can be).
 
-    ``"h1"``: a = c = 1. ``"energy"``: a, c and alpha of the equation; for forms of the user's own, which have none, the
-    norm of the operator, where `problem.definite` says that it has one. For a coefficient problem, with a(`parameter`).
+    ``"h1"``: a = c = 1. ``"energy"``: a, c and alpha of the equation, at `parameter` where they depend on it; for forms
+    of the user's own, which have none, the norm of the operator, where the problem says that it has one.
 
     Raises
     ------
@@ -181,61 +166,51 @@ def state_norm(problem: Problem, norm: str, *, state: Any = None, parameter: Any
         The operator is not said to be symmetric positive definite: there is no energy.
     """
     check_norm(norm)
-    if not isinstance(problem, (LinearProblem, NonlinearProblem)) or not problem.has_state:
-        raise InputError(f"a {type(problem).__name__} has no state; expected a problem with one")
+    equation = state_equation(problem, "a norm of states")
     if norm == "h1":
-        return _kept(problem, norm, _h1)
-    if not problem.definite:
+        one = Given(1.0, "one")
+        return StateNorm("H1 norm", equation.basis, *_h1(equation), one, one)
+    energy = equation.energy(parameter, state)
+    if energy is None:
         raise UncertifiedError("the operator is not said to be definite, so there is no energy norm; use norm='h1'")
-    if isinstance(problem, LinearProblem):
-        return _kept(problem, norm, _linear_energy)
-    if parameter is None:
-        raise InputError("the energy norm of a nonlinear problem depends on the parameter; expected parameter=...")
-    return _nonlinear_energy(problem, state, problem.check_parameter(parameter))
+    factor = _factor(equation, energy)
+    # Without a parameter the coefficients are those at any of them.
+    q = np.zeros(problem.parameters.basis.N) if parameter is None else problem.check_parameter(parameter)
+    form = equation.strong(q) if equation.time is None else equation.time.strong(np.zeros(equation.basis.N))
+    if form is None:
+        return StateNorm(energy.name, equation.basis, energy.matrix, factor)
+    natural = equation.boundary.natural
+    robin = tuple(part for part in natural if callable(part.coefficient) or part.coefficient != 0.0)
+    return StateNorm("energy norm", equation.basis, energy.matrix, factor, form.conductivity, form.reaction, robin)
 
 
-def _kept(problem: Problem, norm: str, make: Callable[[Any], StateNorm]) -> StateNorm:
-    norms = _made.setdefault(problem, {})
-    if norm not in norms:
-        norms[norm] = make(problem)
-    return norms[norm]
+def _h1(equation: StateEquation) -> tuple[Any, Factorization]:
+    kept = _made.setdefault(equation, {})
+    if "H1 norm" not in kept:
+        K = freeze_sparse(stiffness_matrix(equation.basis) + mass_matrix(equation.basis))
+        kept["H1 norm"] = K, _factorized(equation, "H1 norm", K)
+    return kept["H1 norm"]
 
 
-def _h1(problem: Problem) -> StateNorm:
-    K = freeze_sparse(stiffness_matrix(problem.basis) + mass_matrix(problem.basis))
-    one = Given(1.0, "one")
-    return StateNorm("H1 norm", problem.basis, K, _factor(problem, K, "H1 norm"), one, one)
+def _factorized(equation: StateEquation, name: str, matrix: Any) -> Factorization:
+    return Factorization(matrix[equation.free][:, equation.free], definite=True, name=f"matrix of the {name}")
 
 
-def _factor(problem: Problem, matrix: Any, name: str) -> Factorization:
-    return Factorization(matrix[problem.free][:, problem.free], definite=True, name=f"matrix of the {name}")
+def _factor(equation: StateEquation, energy: Energy) -> Factorization:
+    """The factorization of a norm on the free dofs: that of the equation, else the one made for the same matrix."""
+    if energy.factor is not None:
+        return energy.factor
+    kept = _made.setdefault(equation, {})
+    if energy.name not in kept or not same_matrix(kept[energy.name][0], energy.matrix):
+        kept[energy.name] = energy.matrix, _factorized(equation, energy.name, energy.matrix)
+    return kept[energy.name][1]
 
 
-def _linear_energy(problem: LinearProblem) -> StateNorm:
-    A, basis, name = problem.operator, problem.basis, "energy norm"
-    heat = isinstance(problem, HeatInitial)
-    zero = np.zeros(basis.N if heat else problem.parameters.basis.N)
-    equation = problem.strong(zero) if problem.time is None else problem.time.strong(zero)
-    if equation is None:
-        return StateNorm("norm of the operator", basis, A, problem.factor)
-    energy = problem.energy()
-    A = energy.matrix
-    # The factorization of the problem, where it is that of the energy.
-    factor = energy.factor or _factor(problem, A, name)
-    return StateNorm(name, basis, A, factor, equation.conductivity, equation.reaction, _robin(problem))
-
-
-def _nonlinear_energy(problem: NonlinearProblem, state: Any, parameter: Array) -> StateNorm:
-    basis = problem.basis
-    u = problem.boundary.values if state is None else state
-    A = problem.derivatives(u, parameter)[0]
-    fixed = problem.linear_in_state
-    factor = problem.linearize(parameter).factor if fixed else _factor(problem, A, "derivative")
-    equation = problem.strong(parameter)
-    if equation is None:
-        return StateNorm("norm of the derivative", basis, A, factor)
-    return StateNorm("energy norm", basis, A, factor, equation.conductivity, equation.reaction, _robin(problem))
-
-
-def _robin(problem: Problem) -> tuple[Part, ...]:
-    return tuple(part for part in problem.boundary.natural if callable(part.coefficient) or part.coefficient != 0.0)
+def same_matrix(first: Any, second: Any) -> bool:
+    """Whether two sparse matrices agree in every bit."""
+    return first is second or (
+        first.nnz == second.nnz
+        and np.array_equal(first.data, second.data)
+        and np.array_equal(first.indices, second.indices)
+        and np.array_equal(first.indptr, second.indptr)
+    )

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from skfem.mesh import MeshLine1
+from skfem import Basis
 
 from ..bound import Bound
-from ..checks import Array, frozen
-from ..errors import InputError, UncertifiedError
+from ..checks import Array, frozen, required
+from ..errors import UncertifiedError
 from ..mesh.elements import degree
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
-from ..problem.heat import HeatInitial
+from ..problem.states import StateEquation
 from ..problem.strong import Field, StrongForm
 from ..shown import Shown
-from .interval import line_bound
-from .norms import state_norm
-from .static import ROUNDING, static_bound, static_lower
+from .elliptic import bounded
+from .energy import state_equation, state_norm
+from .remainders import finished_lower, finished_upper
 from .workspace import Workspace, workspace_of
 
 # Gauss points in each time step that integrate the square of the residual exactly: it is linear in time for the
@@ -60,7 +60,7 @@ class SpaceTimeNorm(Shown):
         return {"upper": str(self.upper), **below, **parts}
 
 
-def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool = True) -> SpaceTimeNorm:
+def space_time_norm(problem: Problem, candidate: Candidate, *, below: bool = True) -> SpaceTimeNorm:
     """The space-time residual of a heat candidate whose state is a trajectory, ``problem.trajectory(q)`` or any other.
 
     Between the time levels the trajectory is continued linearly for backward Euler, and for Crank-Nicolson by the
@@ -76,39 +76,39 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     Raises
     ------
     UncertifiedError
-        The candidate has states at the observation times only, the exact exponential is used, or the whole boundary is
-        insulated.
+        The state does not depend on time, or is given at the observation times only; the exact exponential is used; or
+        the whole boundary is insulated.
     """
-    if not isinstance(problem, HeatInitial):
-        raise InputError(f"problem is a {type(problem).__name__}; expected HeatInitial")
+    equation = state_equation(problem, "space_time_norm")
+    time = required(equation.time, "space_time_norm", "a state that depends on time", problem)
     check_candidate(problem, candidate)
     u = problem.check_state(candidate.state)
     if not has_trajectory(problem, candidate):
-        wanted = int(problem.basis.N), problem.steps + 1
+        wanted = int(equation.basis.N), time.steps + 1
         raise UncertifiedError(
             f"the state has shape {u.shape}, no trajectory; give one of shape {wanted}, "
             "such as problem.trajectory(parameter) with scheme 'crank-nicolson' or 'backward-euler'"
         )
-    if not problem.boundary.dirichlet and problem.boundary.operator is None:
+    if not equation.boundary.dirichlet and equation.boundary.operator is None:
         raise UncertifiedError("the whole boundary is insulated: the energy is no norm; give a Dirichlet or Robin part")
-    workspace, factor = workspace_of(problem), state_norm(problem, "energy").factor
-    points, weights = np.polynomial.legendre.leggauss(POINTS[problem.scheme])
-    k, still = problem.time_step, problem.time.strong(np.zeros(problem.basis.N))
-    upper, lower, doubt = np.zeros(problem.steps), np.zeros(problem.steps), _not_zero(problem)
-    for step in range(problem.steps):
+    workspace, factor = workspace_of(equation), state_norm(problem, "energy").factor
+    points, weights = np.polynomial.legendre.leggauss(POINTS[time.scheme])
+    k, still = time.step, time.strong(np.zeros(equation.basis.N))
+    upper, lower, doubt = np.zeros(time.steps), np.zeros(time.steps), _not_zero(equation)
+    for step in range(time.steps):
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
-            value, rate = _reconstructed(u, step, s, k, quadratic=problem.scheme == "crank-nicolson")
+            value, rate = _reconstructed(u, step, s, k, quadratic=time.scheme == "crank-nicolson")
             # With the same coefficients at all times, so that what is known of them is found once.
-            equation = replace(still, source=Field(problem.basis, -rate))
-            high, low, more = _at_time(workspace, equation, factor, value, below)
+            form = replace(still, source=Field(equation.basis, -rate))
+            high, low, more = _at_time(workspace, form, factor, value, below)
             doubt = doubt or more
             upper[step] += weight * high**2
             lower[step] += weight * low**2
-    start = _initial_error(problem, u[:, 0], candidate.parameter)
+    distance = _distance(equation.basis, u[:, 0], problem.parameters.basis, candidate.parameter)
+    start, least = finished_upper(distance), finished_lower(distance)
     words, but = "space-time dual norm, equilibrated flux at Gauss times", f"; {doubt}" if doubt else ""
     total = float(upper.sum())
     side = "estimate" if doubt else "upper"
-    least = start * (1.0 - 2.0 * ROUNDING)
     below_bound = Bound(float(np.sqrt(lower.sum() + least**2)), "estimate" if doubt else "lower", words + but)
     return SpaceTimeNorm(
         upper=Bound(float(np.sqrt(total + start**2)), side, f"{words}, and the initial error{but}"),
@@ -119,19 +119,20 @@ def space_time_norm(problem: HeatInitial, candidate: Candidate, *, below: bool =
     )
 
 
-def _not_zero(problem: HeatInitial) -> str:
-    """Why the boundary values of the problem may not be zero between the dofs, as those of its trajectories are."""
-    given = [part.name for part in problem.boundary.dirichlet if callable(part.value)]
-    if problem.basis.mesh.dim() == 1 or not given:
+def _not_zero(equation: StateEquation) -> str:
+    """Why boundary values may not be zero between the dofs, as those of the trajectories are."""
+    given = [part.name for part in equation.boundary.dirichlet if callable(part.value)]
+    if equation.basis.mesh.dim() == 1 or not given:
         return ""
     return f"the Dirichlet value on {given[0]!r} is a function, known to vanish at the dofs only; give the number 0"
 
 
 def has_trajectory(problem: Problem, candidate: Candidate) -> bool:
-    """Whether a candidate of a heat problem carries all time levels from t = 0."""
-    if not isinstance(problem, HeatInitial) or problem.scheme == "exact" or candidate.state is None:
+    """Whether a candidate carries all time levels from t = 0."""
+    equation = state_equation(problem, "a trajectory")
+    if equation.time is None or not equation.time.stepped or candidate.state is None:
         return False
-    return candidate.state.shape == (problem.basis.N, problem.steps + 1)
+    return candidate.state.shape == (equation.basis.N, equation.time.steps + 1)
 
 
 def _reconstructed(u: Array, step: int, s: float, k: float, *, quadratic: bool) -> tuple[Array, Array]:
@@ -146,19 +147,15 @@ def _reconstructed(u: Array, step: int, s: float, k: float, *, quadratic: bool) 
 
 
 def _at_time(
-    workspace: Workspace, equation: StrongForm, factor: Any, value: Array, below: bool
+    workspace: Workspace, form: StrongForm, factor: Any, value: Array, below: bool
 ) -> tuple[float, float, str]:
     """Upper and lower bound of the dual norm at one time, and why they are none: coefficients are the same at all."""
-    if isinstance(workspace.basis.mesh, MeshLine1):
-        line = line_bound(workspace, equation, value, "energy")
-        return line.upper, line.lower, "" if line.exact else line.words
-    static = static_bound(workspace, equation, value, "energy", factor)
-    low = static_lower(workspace, equation, value, "energy", factor) if below else 0.0
-    return static.upper, low, "" if static.exact else static.words
+    bound = bounded(workspace, form, value, "energy", lambda: factor)
+    return bound.upper, bound.lower if below else 0.0, "" if bound.exact else bound.words
 
 
-def _initial_error(problem: HeatInitial, start: Array, parameter: Array) -> float:
-    """``‖u(0) - q‖`` in L2, exactly: both are finite-element functions on the same mesh."""
-    sampler = Sampler(problem.basis.mesh, 2 * max(degree(problem.basis), degree(problem.parameters.basis)) + 2)
-    gap = sampler.values(problem.basis, start) - sampler.values(problem.parameters.basis, parameter)
-    return float(np.sqrt(sampler.integral(gap**2).sum())) * (1.0 + ROUNDING)
+def _distance(first: Basis, u: Array, second: Basis, q: Array) -> float:
+    """``‖u - q‖`` in L2, to rounding, of finite-element functions on the same mesh."""
+    sampler = Sampler(first.mesh, 2 * max(degree(first), degree(second)) + 2)
+    gap = sampler.values(first, u) - sampler.values(second, q)
+    return float(np.sqrt(sampler.integral(gap**2).sum()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import exp, lgamma, log
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -12,31 +14,102 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import CoarseMeshError, UncertifiedError
 from ..mesh.geometry import diameters
-from ..mesh.sample import Sampler
-from ..problem.modes import CosineSpace, SineSpace
-from ..problem.polynomial import declared_error, known_degree, unknown
-from ..problem.space import ParameterSpace
-from ..residual.quadrature import MOST_ORDER
+from ..mesh.sample import MOST_ORDER, Sampler
+from .polynomial import declared_error, known_degree, unknown
 
 # Taylor remainders below the first are rounding; above the second no rule integrates the functions.
 SMALL_REMAINDER, MOST_REMAINDER = 1e-13, 1e-2
 
 
-def function_class(space: ParameterSpace, mesh: Any) -> FunctionClass | None:
-    """The class as functions, sampled on `mesh`; None where the class is that of finite-element functions."""
-    return FunctionClass(space, mesh) if is_function_class(space) else None
+class SmoothFunctions(Protocol):
+    """Functions of x that are close to polynomials on small elements."""
+
+    def at(self, x: Array) -> Array:
+        """Values at points ``(dimension, points)``: shape ``(functions, points)``."""
+
+    def near_polynomials(self, size: float, radius: float, most: int) -> tuple[int, Array]:
+        """A degree of at most `most`, and how far each function may be from polynomials of it on an element.
+
+        The element has the diameter `size` and lies in a circle of this radius.
+        """
 
 
-def is_function_class(space: ParameterSpace) -> bool:
-    """Whether a continuous claim speaks of the sines, cosines or given functions, not of their interpolants."""
-    return (isinstance(space, (SineSpace, CosineSpace)) or bool(space.functions)) and space.inner == "l2"
+@dataclass(frozen=True)
+class Waves:
+    """Functions whose n-th derivatives are at most ``steepness^n`` times their amplitudes: sines and cosines.
+
+    Attributes
+    ----------
+    at
+        ``(dimension, points) -> (functions, points)``.
+    steepness
+        The largest wave number.
+    amplitudes
+        The largest value of each function.
+    """
+
+    at: Callable[[Array], Array]
+    steepness: float
+    amplitudes: Array
+
+    def near_polynomials(self, size: float, radius: float, most: int) -> tuple[int, Array]:
+        """By the remainder of Taylor's formula."""
+        degree, remainder = resolved_degree(self.steepness, size, radius, most)
+        return degree, remainder * self.amplitudes
 
 
-def refuse_unknown(space: ParameterSpace) -> None:
-    """Raise an `UncertifiedError` if a function of the class is one of which only samples are known."""
-    for i, function in enumerate(space.functions):
-        if known_degree(function) is None:
-            raise UncertifiedError(unknown(f"column functions[{i}] of the class", "a space of finite-element fields"))
+@dataclass(frozen=True)
+class Declared:
+    """Functions of the user, of which each says how far it is from which polynomial, as `Polynomial` does.
+
+    Raises
+    ------
+    UncertifiedError
+        Of one of them only samples are known.
+    """
+
+    functions: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        for i, function in enumerate(self.functions):
+            if known_degree(function) is None:
+                raise UncertifiedError(
+                    unknown(f"column functions[{i}] of the class", "a space of finite-element fields")
+                )
+
+    def at(self, x: Array) -> Array:
+        """Values at points ``(dimension, points)``: shape ``(functions, points)``."""
+        return np.array([np.broadcast_to(f(x) if callable(f) else f, x.shape[1:]) for f in self.functions])
+
+    def near_polynomials(self, size: float, radius: float, most: int) -> tuple[int, Array]:
+        """The declared degree and errors."""
+        degree = max(known_degree(function) or 0 for function in self.functions)
+        if degree > most:
+            raise UncertifiedError(f"a function of the class is declared to have the degree {degree}; expected {most}")
+        return degree, np.array([declared_error(function) for function in self.functions])
+
+
+@dataclass(frozen=True)
+class BoxModes:
+    """Eigenfunctions of the Laplacian on a box that vanish on its boundary: under heat they just decay.
+
+    Attributes
+    ----------
+    waves
+        The functions.
+    low, high
+        Opposite corners of the box.
+    eigenvalues
+        ``lam`` with ``-Laplace phi = lam phi``.
+    norms
+        Of the functions, in L2 of the box.
+    """
+
+    waves: Waves
+    low: Array
+    high: Array
+    eigenvalues: Array
+    norms: Array
 
 
 class FunctionClass:
@@ -49,16 +122,27 @@ class FunctionClass:
 
     Attributes
     ----------
+    functions, mesh
+        As given.
     root
         Upper triangular R with ``‖p‖ = ‖R c‖`` (by quadrature).
+
+    Parameters
+    ----------
+    functions
+        phi_j, such as `Waves`.
+    mesh
+        Where they are integrated.
+    interpolants
+        Upper triangular R with ``‖B c‖_Q = ‖R c‖`` for the columns B of the space, which interpolate them.
     """
 
-    def __init__(self, space: Any, mesh: Any) -> None:
-        self.space, self.mesh = space, mesh
-        order, away = _order(mesh, space)
+    def __init__(self, functions: SmoothFunctions, mesh: Any, interpolants: Array) -> None:
+        self.functions, self.mesh, self._interpolants = functions, mesh, interpolants
+        order, away = _order(mesh, functions)
         self.sampler = Sampler(mesh, order)
         x = self.sampler.x
-        self.values: Array = space.functions_at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
+        self.values: Array = functions.at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
         weighted = (self.values * self.sampler.dx).reshape(len(self.values), -1)
         self.root: Array = cholesky(weighted @ self.values.reshape(len(self.values), -1).T)
         self._missed = 2.0 * away * float(np.sqrt(self.sampler.dx.sum()))
@@ -73,11 +157,11 @@ class FunctionClass:
         return np.asarray(solve_triangular(self.root, np.eye(len(self.root))))
 
     @property
-    def stretch(self) -> float:
+    def interpolation_norm(self) -> float:
         """An upper bound of the norm of an interpolant over that of its function."""
         unit = self.orthonormal
         missed = float(np.linalg.norm(self.missed(unit)))
-        return float(np.linalg.norm(self.space.root @ unit, 2)) / max(1.0 - missed, 0.5)
+        return float(np.linalg.norm(self._interpolants @ unit, 2)) / max(1.0 - missed, 0.5)
 
     def beyond(self, basis: Basis, dofs: Array, coefficients: Array) -> Array:
         """Samples of ``sum_j c_j phi_j - q`` for a finite-element function q of the mesh."""
@@ -97,33 +181,14 @@ class FunctionClass:
         return np.array([[z @ np.broadcast_to(g, self.sampler.dx.shape).ravel() for g in samples] for z in weighted])
 
 
-def _order(mesh: Any, space: Any) -> tuple[int, Array]:
-    """An order, and the distances of the functions from polynomials of half of it; see `resolution`."""
+def _order(mesh: Any, functions: SmoothFunctions) -> tuple[int, Array]:
+    """An order, and the distances of the functions from polynomials of half of it."""
     corners, h = mesh.t.shape[0], float(diameters(mesh).max())
     # On quadrilaterals the Jacobian takes one degree.
     spare = 1 if corners == 4 else 0
     most = (MOST_ORDER[corners] - spare) // 2
-    degree, away = resolution(space, h, radius_around(h, mesh.dim()), most)
+    degree, away = functions.near_polynomials(h, radius_around(h, mesh.dim()), most)
     return max(2 * degree + spare, 6), away
-
-
-def resolution(space: Any, h: float, radius: float, most: int) -> tuple[int, Array]:
-    """A degree up to `most`, and for each function of a class how far from such polynomials it may be on an element.
-
-    Raises
-    ------
-    CoarseMeshError
-        The elements are so large for the functions that no rule integrates them.
-    UncertifiedError
-        The declared degree of a function is too high.
-    """
-    if not space.functions:
-        degree, remainder = resolved_degree(space.steepness, h, radius, most)
-        return degree, remainder * space.amplitudes
-    degree = max(known_degree(function) or 0 for function in space.functions)
-    if degree > most:
-        raise UncertifiedError(f"a function of the class is declared to have the degree {degree}; expected {most}")
-    return degree, np.array([declared_error(function) for function in space.functions])
 
 
 def resolved_degree(steepness: float, h: float, radius: float, most: int) -> tuple[int, float]:

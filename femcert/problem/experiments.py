@@ -1,0 +1,156 @@
+"""Several experiments with one unknown: loads, sensors or equations that share a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array, frozen
+from ..errors import InputError
+from ..shown import in_brief
+from .base import Problem
+from .data import Data
+from .forward import Linearization, LinearMap
+from .space import ParameterSpace
+
+
+class Experiments(Problem):
+    """Problems that share a parameter: their data are stacked, one experiment after the other.
+
+    The states are internal: a candidate is its parameter, its state is None, and every rule that asks for no state
+    applies. All problems must have the same class, on the same dofs.
+
+    Parameters
+    ----------
+    problems
+        At least one.
+    parameters
+        The class that they share; default: that of the first problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import femcert as fc
+    >>> from skfem import Basis, ElementLineP1, MeshLine
+    >>> basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    >>> space = fc.SineSpace(basis, 3)
+    >>> sensors = [fc.PointSensors(basis, points) for points in ([0.1, 0.3], [0.6, 0.9])]
+    >>> both = fc.Experiments([fc.EllipticSource(basis, parameters=space, sensors=each) for each in sensors])
+    >>> both.observation_count
+    4
+    """
+
+    def __init__(self, problems: Sequence[Problem], *, parameters: ParameterSpace | None = None) -> None:
+        self.problems = tuple(problems)
+        if not self.problems or not all(isinstance(problem, Problem) for problem in self.problems):
+            raise InputError("problems is empty or holds something else; expected problems such as EllipticSource")
+        self.parameters = self.problems[0].parameters if parameters is None else parameters
+        for i, problem in enumerate(self.problems):
+            if not _same_columns(problem.parameters, self.parameters):
+                raise InputError(f"problem {i} has another class; expected that of all: pass one space to each of them")
+
+    @property
+    def observation_count(self) -> int:
+        """Of all experiments."""
+        return sum(problem.observation_count for problem in self.problems)
+
+    def summary(self) -> dict[str, str]:
+        """How many, and the class."""
+        return {
+            "experiments": f"{len(self.problems)} with {self.observation_count} data",
+            "parameters": in_brief(self.parameters),
+        }
+
+    @cached_property
+    def forward(self) -> LinearMap | None:
+        """Stacked, where every experiment is linear."""
+        parts = [problem.forward for problem in self.problems]
+        return None if any(part is None for part in parts) else StackedMap(self.parameters, parts)  # type: ignore[arg-type]
+
+    def linearize(self, at: Any = None) -> Linearization:
+        """Stacked."""
+        if self.forward is not None:
+            return self.forward
+        q = self.check_parameter(at)
+        return StackedLinearization(self.parameters, [problem.linearize(q) for problem in self.problems], q)
+
+    def predict(self, state: Any, parameter: Any) -> Array:
+        """Each experiment by its own solve."""
+        return np.concatenate([problem.predict(problem.solve(parameter), parameter) for problem in self.problems])
+
+    def split_data(self, data: Data) -> list[Array]:
+        """The values of each experiment."""
+        ends = np.cumsum([problem.observation_count for problem in self.problems])[:-1]
+        return np.split(self.check_data(data).values, ends)
+
+    @property
+    def rounding(self) -> float:
+        """The largest of them."""
+        return max(problem.rounding for problem in self.problems)
+
+    @property
+    def backend(self) -> str | None:
+        """What solves, if it is the same for all."""
+        found = {problem.backend for problem in self.problems}
+        return found.pop() if len(found) == 1 else None
+
+
+def _same_columns(one: ParameterSpace, other: ParameterSpace) -> bool:
+    if one is other:
+        return True
+    return one.matrix.shape == other.matrix.shape and abs(one.matrix - other.matrix).max() == 0.0
+
+
+class StackedLinearization(Linearization):
+    """``[J_1; J_2; ...]``."""
+
+    def __init__(self, parameters: ParameterSpace, parts: Sequence[Linearization], at: Array | None = None) -> None:
+        self.parameters, self.parts, self.at = parameters, tuple(parts), at
+        self._counts = [part.observation_count for part in self.parts]
+        self.observation_count = sum(self._counts)
+
+    @cached_property
+    def offset(self) -> Array:
+        """Stacked."""
+        return frozen(np.concatenate([part.offset for part in self.parts]))
+
+    @property
+    def predicted(self) -> Array:
+        """Stacked."""
+        return np.concatenate([part.predicted for part in self.parts])
+
+    def apply(self, fields: Any) -> Array:
+        """Stacked."""
+        return np.vstack([part.apply(fields) for part in self.parts])
+
+    def adjoint(self, weights: Array) -> Array:
+        """Summed."""
+        pieces = np.split(weights, np.cumsum(self._counts)[:-1])
+        return np.asarray(sum(part.adjoint(piece) for part, piece in zip(self.parts, pieces, strict=True)))
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Stacked."""
+        return frozen(np.vstack([part.matrix for part in self.parts]))
+
+    def rounding_of(self, data: Data | None) -> float:
+        """The largest of them, in the norm of all data."""
+        return max(part.rounding_of(None) for part in self.parts) * (1.0 if data is None else data.spread)
+
+    def error(self, data: Data | None) -> float:
+        """``(sum e_i²)^1/2`` for the errors of the parts, in the norm of all data."""
+        size = float(np.linalg.norm([part.error(None) for part in self.parts]))
+        return size if data is None else size * data.largest_weight
+
+    def offset_rounding(self, data: Data) -> float:
+        """Likewise."""
+        parts = zip(self.parts, np.split(data.values, np.cumsum(self._counts)[:-1]), strict=True)
+        lost = [part.offset_rounding(Data(values, 0.0)) for part, values in parts]
+        return float(np.linalg.norm(lost)) * data.largest_weight
+
+
+class StackedMap(StackedLinearization, LinearMap):
+    """The same of linear problems, at every parameter."""

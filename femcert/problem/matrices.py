@@ -1,0 +1,143 @@
+"""Inverse problems that are known by matrices only, from any code."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from ..checks import Array, frozen, real_array, real_vector
+from ..errors import InputError
+from ..linalg import Factorization
+from ..shown import in_brief
+from .base import Problem
+from .forward import ROUNDING, SizedMap, dense
+from .space import CoordinateSpace, ParameterSpace, check_space
+
+
+class MatrixProblem(SizedMap, Problem):
+    """``K u = L q``, ``y = H u + offset`` with matrices from any code; the state is internal, candidates have none.
+
+    Every rule that asks for no state applies: what is certified is the parameter. Claims are about the discretized
+    problem that the matrices are.
+
+    Parameters
+    ----------
+    operator, load, observe
+        K ``(n, n)``, L ``(n, N)`` and H ``(m, n)``, sparse or dense; n states, N parameter dofs, m data.
+    parameters
+        The admissible class on the N dofs. Default: all of them, a `CoordinateSpace` with the norm of `gram`.
+    gram
+        G with ``‖q‖_Q² = q' G q``, where no class is given. Default: the identity.
+    offset
+        Data of the parameter zero; default 0.
+    definite
+        Say True where K is symmetric positive definite: a faster factorization.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import femcert as fc
+    >>> problem = fc.MatrixProblem(operator=[[2.0, 0.0], [0.0, 4.0]], load=np.eye(2), observe=np.eye(2))
+    >>> data = fc.Data([0.5, 0.25], 0.01)
+    >>> baseline = fc.Tikhonov(weight=1e-6)(problem, data)
+    >>> print(fc.certify(problem, data, baseline, fc.ExactRadius()).radius)
+    <= 0.04002 (ExactRadius)
+    """
+
+    def __init__(
+        self,
+        *,
+        operator: Any,
+        load: Any,
+        observe: Any,
+        parameters: ParameterSpace | None = None,
+        gram: Any = None,
+        offset: Any = None,
+        definite: bool = False,
+    ) -> None:
+        K, self.load, self.observation = (
+            _matrix(matrix, name) for matrix, name in ((operator, "operator"), (load, "load"), (observe, "observe"))
+        )
+        n = K.shape[0]
+        if K.shape != (n, n) or self.load.shape[0] != n or self.observation.shape[1] != n:
+            shapes = ", ".join(str(matrix.shape) for matrix in (K, self.load, self.observation))
+            raise InputError(f"operator, load and observe have shapes {shapes}; expected (n, n), (n, N), (m, n)")
+        if parameters is not None and gram is not None:
+            raise InputError("both parameters and gram came; the norm of the parameters is that of their class")
+        N = self.load.shape[1]
+        self.parameters = CoordinateSpace(N, gram=gram) if parameters is None else check_space(parameters)
+        if self.parameters.size != N:
+            raise InputError(f"parameters have {self.parameters.size} dofs, but load has {N} columns")
+        m = self.observation.shape[0]
+        self._offset = frozen(np.zeros(m) if offset is None else real_vector(offset, m, "offset"))
+        self.factor = Factorization(K, definite=definite, name="operator of the matrices", to_rounding=True)
+
+    @property
+    def observation_count(self) -> int:
+        """Rows of H."""
+        return int(self.observation.shape[0])
+
+    @property
+    def offset(self) -> Array:
+        """As given."""
+        return self._offset
+
+    def summary(self) -> dict[str, str]:
+        """Sizes and class."""
+        return {
+            "matrices": f"{self.load.shape[0]} states, {self.observation_count} data",
+            "parameters": in_brief(self.parameters),
+        }
+
+    def read(self, fields: Any) -> tuple[Array, Array]:
+        """``H K^-1 L`` for columns, and the largest value of every state."""
+        u = self.factor.solve(dense(self.load @ fields))
+        return np.asarray(self.observation @ u), np.abs(u).max(axis=0)
+
+    def pull(self, weights: Array) -> tuple[Array, Array]:
+        """Its transpose, and the largest value of every adjoint state."""
+        z = self.factor.solve_transposed(dense(self.observation.T @ weights))
+        return np.asarray(self.load.T @ z), np.abs(z).max(axis=0, initial=0.0)
+
+    @cached_property
+    def readings(self) -> Array:
+        """Of the rows of H."""
+        return np.asarray(abs(self.observation).sum(axis=1)).ravel()
+
+    @cached_property
+    def loads(self) -> Array:
+        """Of the columns of the class."""
+        return np.asarray(abs(self.parameters.matrix).T @ np.asarray(abs(self.load).sum(axis=0)).ravel()).ravel()
+
+    @property
+    def rounding(self) -> float:
+        """A solve loses digits as the condition number of K says."""
+        return max(ROUNDING, self.solve_rounding)
+
+    @property
+    def solve_rounding(self) -> float:  # type: ignore[override]
+        """What rounding takes of the states, relative to them."""
+        return float(self.factor.rounding)
+
+    def rounding_of(self, data: Any) -> float:
+        """`rounding`, in the norm of the data."""
+        return self.rounding * (1.0 if data is None else data.spread)
+
+    @property
+    def backend(self) -> str:
+        """What solves with K."""
+        return self.factor.backend
+
+    @property
+    def solve_tolerance(self) -> float:
+        """Relative energy error at which its solves end, 0 with factors."""
+        return self.factor.tolerance
+
+
+def _matrix(matrix: Any, name: str) -> csr_matrix:
+    """As CSR, finite and real."""
+    found = csr_matrix(matrix) if issparse(matrix) else csr_matrix(real_array(matrix, name))
+    return csr_matrix((real_array(found.data, name), found.indices, found.indptr), shape=found.shape)
