@@ -16,6 +16,7 @@ from pathlib import Path
 import meshio
 import numpy as np
 import pytest
+from cli_helpers import leaves
 from skfem import MeshTri
 
 import femcert as fc
@@ -26,12 +27,6 @@ ROOT = Path(__file__).parents[1]
 FILES = ["fields.vtu", "report.html", "selection.json", "summary.csv"]
 # Fields and page take most of the time.
 FEW = ['files = ["selection.json", "summary.csv", "fields.vtu", "report.html"]', 'files = ["selection.json"]']
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as end:
-        main(list(arguments))
-    return end.value.code
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +53,9 @@ def change(path, old, new):
 
 
 def test_help(capsys):
-    assert run("--help") == 0
+    assert leaves("--help") == 0
     assert "certify" in capsys.readouterr().out
-    assert run("certify", "--help") == 0
+    assert leaves("certify", "--help") == 0
     text = capsys.readouterr().out
     assert all(word in text for word in ("CASE.toml", "--example", "--out", "--quiet", "--verbose"))
 

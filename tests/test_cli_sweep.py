@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_helpers import leaves
 
 from femcert.cli import commands, main
 from femcert.paper import Grid, Sweep, checks
@@ -37,12 +38,6 @@ def figures(monkeypatch):
     monkeypatch.setattr("matplotlib.figure.Figure.get_layout_engine", lambda figure: None)
 
 
-def run(*arguments):
-    with pytest.raises(SystemExit) as end:
-        main(list(arguments))
-    return end.value.code
-
-
 def once(out, *options):
     """One trial for each regime."""
     return ["sweep", "--replications", "1", "--out", str(out), *options]
@@ -53,9 +48,9 @@ def contents(folder):
 
 
 def test_help(capsys):
-    assert run("--help") == 0
+    assert leaves("--help") == 0
     assert "sweep" in capsys.readouterr().out
-    assert run("sweep", "--help") == 0
+    assert leaves("sweep", "--help") == 0
     text = capsys.readouterr().out
     for option in ("out", "replications", "jobs", "scheduler", "resume", "seed", "chunk", "quiet"):
         assert f"--{option}" in text
@@ -222,7 +217,7 @@ def test_the_sweep_is_checked(tmp_path, monkeypatch, capsys, passed, code):
      ["--jobs", "2", "--scheduler", "tcp://a:1"], ["--nonsense"], ["a.toml"]],
 )  # fmt: skip
 def test_bad_options(options, capsys):
-    assert run("sweep", *options) == 2
+    assert leaves("sweep", *options) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
