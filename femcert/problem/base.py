@@ -63,16 +63,6 @@ class Problem(Shown, ABC):
         """
 
     @property
-    def linear(self) -> bool:
-        """In transition: `forward` says so."""
-        return self.forward is not None
-
-    @property
-    def has_state(self) -> bool:
-        """In transition: `states` says so."""
-        return bool(self.states)
-
-    @property
     def forward(self) -> LinearMap | None:
         """``data = F c + offset`` for every parameter of the class; None where the data are not linear in it."""
         return None
