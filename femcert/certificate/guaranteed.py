@@ -13,7 +13,7 @@ from ..bound import Bound
 from ..checks import Array
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..evidence import check_explained_continuously
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.closed_maps import Prediction
 from ..problem.data import Data
@@ -99,8 +99,7 @@ def guaranteed_parts(
     """
     if state not in STATES:
         raise InputError(f"state is {state!r}; expected one of {', '.join(map(repr, STATES))}")
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     check_candidate(problem, candidate)
     problem.check_data(data)
     constant, gap = continuous_constant(problem, data, stability)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CandidateError, InputError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.space import Split
@@ -155,8 +155,7 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     >>> certificate.contains(problem.parameters.field([1.0, 0.5]))
     True
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     problem.check_data(data)

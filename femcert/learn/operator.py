@@ -13,7 +13,7 @@ import numpy as np
 from ..checks import Array, number, real_array
 from ..checks import count as whole
 from ..errors import InputError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.fingerprint import check_fingerprint, fingerprint
@@ -155,8 +155,9 @@ class NeuralOperator:
 
 
 def _samples(problem: Problem, sampler: Any, size: int, rng: np.random.Generator) -> Array:
-    if not isinstance(problem, Problem) or not callable(sampler):
-        raise InputError("fit expects a problem such as EllipticSource and a callable sampler(count, rng)")
+    check_problem(problem)
+    if not callable(sampler):
+        raise InputError(f"sampler is a {type(sampler).__name__}; expected a callable sampler(count, rng)")
     c = real_array(sampler(size, rng), "the samples")
     expected = (size, problem.parameters.dimension)
     if c.shape != expected:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import count, number
 from ..errors import InputError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from .terms import build
@@ -130,6 +130,5 @@ class PINN:
 
 
 def _checked(problem: Problem, data: Data) -> Data:
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     return problem.check_data(data)

@@ -93,23 +93,24 @@ class Setting:
         InputError
             The problem is not linear, or has data for the zero parameter, or a ball.
         """
-        if not isinstance(problem, LinearProblem):
-            raise InputError(f"problem is a {type(problem).__name__}; the sweep expects a linear one")
-        space = problem.parameters
-        if np.any(problem.offset) or space.ball is not None:
+        forward = problem.forward
+        if forward is None or len(problem.states) != 1:
+            raise InputError(f"problem is a {type(problem).__name__}; the sweep expects a linear one with a state")
+        (equation,), space = problem.states, problem.parameters
+        if np.any(forward.offset) or space.ball is not None:
             raise InputError("the problem has known sources, boundary values or a ball; the sweep expects none of them")
         c = real_vector(truth, space.dimension, "truth")
         s = problem.check_state(mismatch)
         zero = np.zeros(space.basis.N)
         return cls(
-            forward=frozen(problem.linearize().scaled(None)),
+            forward=frozen(forward.scaled(None)),
             truth=frozen(space.root @ c),
-            mismatch=frozen(problem.observe(s)),
+            mismatch=frozen(equation.sensors(s)),
             pde=strong_rms(problem, s, zero),
-            bc=problem.boundary_defect(s, zero),
+            bc=equation.boundary_defect(s, zero),
             weight=number(weight, "weight", above=0.0),
             rounding=float(problem.rounding),
-            error=frozen(problem.rounding * problem.forward_sizes[1] * problem.forward_sizes[0]),
+            error=frozen(forward.reading_errors),
             kept=gram_kept(space),
         )
 

@@ -270,6 +270,13 @@ class EquationProblem(Problem, StateEquation):
         return None if factor is None else factor.tolerance
 
 
+def check_problem(problem: Any) -> Problem:
+    """`problem` if it is one, else an `InputError`."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    return problem
+
+
 def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
     """Refuse parameters or sensors that were made for another mesh or element than `basis`."""
     check_state_basis(basis)

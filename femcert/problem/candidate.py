@@ -14,7 +14,7 @@ from ..mesh.read import about
 from ..mesh.sample import callable_of
 from ..mesh.transfer import Interpolation, PointCloud, on_dofs
 from ..shown import Shown
-from .base import Problem
+from .base import Problem, check_problem
 from .candidate_files import read_fields, write_archive
 from .candidate_functions import Functions, checked_envelope, sampled_state
 from .candidate_values import stored, stored_number
@@ -107,7 +107,7 @@ class Candidate(Shown):
         cls, problem: Problem, coefficients: Any, *, optimality: float | None = None, name: str = "learned"
     ) -> Candidate:
         """The parameter ``B c`` with the state that the problem's own solver gives it."""
-        q = _of_problem(problem).parameters.field(coefficients)
+        q = check_problem(problem).parameters.field(coefficients)
         return cls(_state_of(problem, q), q, optimality, name, mesh=problem.mesh)
 
     @classmethod
@@ -147,7 +147,7 @@ class Candidate(Shown):
         >>> Candidate.from_functions(problem, parameter=lambda x: np.sin(np.pi * x[0]), state=0.0, name="no state")
         Candidate('no state', state (33,), parameter (33,))
         """
-        q = sampled(_of_problem(problem).parameters.basis, callable_of(parameter), "parameter")
+        q = sampled(check_problem(problem).parameters.basis, callable_of(parameter), "parameter")
         if residual is not None and (not callable(residual) or state is None or envelope is None):
             raise InputError("residual needs a callable, the state it belongs to, and envelope=, a bound that is sure")
         u = _state_of(problem, q) if state is None else sampled_state(problem, state)
@@ -263,7 +263,7 @@ class Candidate(Shown):
         """
         if not isinstance(path, (str, Path)):
             raise InputError(f"path is {path!r}; expected the name of a file")
-        _of_problem(problem)
+        check_problem(problem)
         with about(path, "candidate"):
             found = read_fields(Path(path), problem, parameter=parameter, state=state)
             more: dict[str, Any] = {"optimality": found.optimality}
@@ -327,13 +327,7 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
 
 def _bases(problem: Any) -> tuple[Basis, Basis]:
     """Of state and parameter."""
-    return _of_problem(problem).basis, problem.parameters.basis
-
-
-def _of_problem(problem: Any) -> Problem:
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
-    return problem
+    return check_problem(problem).basis, problem.parameters.basis
 
 
 def _state_of(problem: Problem, parameter: Array) -> Array | None:

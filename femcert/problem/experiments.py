@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import Array, frozen
 from ..errors import InputError
 from ..shown import in_brief
-from .base import Problem
+from .base import Problem, check_problem
 from .data import Data
 from .forward import Linearization, LinearMap
 from .space import ParameterSpace
@@ -45,8 +45,10 @@ class Experiments(Problem):
 
     def __init__(self, problems: Sequence[Problem], *, parameters: ParameterSpace | None = None) -> None:
         self.problems = tuple(problems)
-        if not self.problems or not all(isinstance(problem, Problem) for problem in self.problems):
-            raise InputError("problems is empty or holds something else; expected problems such as EllipticSource")
+        if not self.problems:
+            raise InputError("problems is empty; expected at least one such as EllipticSource")
+        for problem in self.problems:
+            check_problem(problem)
         self.parameters = self.problems[0].parameters if parameters is None else parameters
         for i, problem in enumerate(self.problems):
             if not _same_columns(problem.parameters, self.parameters):

@@ -112,6 +112,11 @@ class Linearization(ABC):
         """What rounding may have moved J by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
         return 0.0
 
+    @property
+    def reading_errors(self) -> Array:
+        """What rounding may have moved each datum by, for a parameter of norm one in Q."""
+        return np.full(self.observation_count, self.error(None))
+
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
         return 0.0
@@ -228,6 +233,12 @@ class SizedMap(LinearMap):
         _, weights, sizes = self._sized
         inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
         return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
+
+    @property
+    def reading_errors(self) -> Array:
+        """See `Linearization.reading_errors`: relative to the largest values of the states."""
+        weights, size = self.forward_sizes
+        return max(ROUNDING, self.solve_rounding) * size * weights
 
     def error(self, data: Data | None) -> float:
         """What rounding may have moved the forward map by, as a norm from Q to Y.

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array, number
-from ..errors import InputError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..selection import Selection
 from ..stability import Stability
 from . import style
@@ -51,8 +50,8 @@ def selection_page(
     origin: Mapping[str, str] | None = None,
 ) -> str:
     """A selection as HTML; `problem` is where the fields of a loaded selection live, `timings` are in seconds."""
-    if problem is not None and not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    if problem is not None:
+        check_problem(problem)
     times, scene = _timing_rows(timings or {}), Scene.of(selection, problem)
     decision, why = decision_words(selection)
     return render(

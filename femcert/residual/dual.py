@@ -16,7 +16,7 @@ from ..linalg import Factorization
 from ..mesh.elements import degree
 from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler, callable_of, dot, nodal_fit
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import check_frozen
 from ..problem.strong import StrongForm, is_zero
@@ -144,8 +144,7 @@ def dual_norm(
     check_norm(norm)
     if method not in METHODS:
         raise InputError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     check_candidate(problem, candidate)
     if steps is not None:
         count(steps, "steps", least=0)

@@ -11,7 +11,7 @@ import numpy as np
 from ..certificate import Certificate, Comparison, Judge, Rule
 from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.data import Data
 from ..timing import stage
@@ -150,8 +150,7 @@ def no_harm(
 
 def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any) -> tuple[float, float | None]:
     """Tolerance and time limit as numbers; refuses what `no_harm` cannot use."""
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     problem.check_data(data)
     if not isinstance(rule, Rule):
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")

@@ -12,7 +12,7 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InputError, UncertifiedError
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.data import Data
 from ..problem.forward import normal_of
 from ..shown import Shown
@@ -232,8 +232,7 @@ def stability(
     >>> stability(problem, guarantee="continuous").constant.value > result.constant.value
     True
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+    check_problem(problem)
     if data is not None:
         problem.check_data(data)
     if guarantee not in GUARANTEES:

@@ -13,7 +13,7 @@ from ..certificate import Certificate, Rule, certify
 from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InconsistentError, InputError, UncertifiedError
 from ..mesh.geometry import diameters
-from ..problem.base import Problem
+from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..residual.dual import dual_norm
@@ -53,8 +53,7 @@ class Case:
     truth: float | Callable[[Problem, Candidate], float] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.problem, Problem):
-            raise InputError(f"problem is a {type(self.problem).__name__}; expected one such as EllipticSource")
+        check_problem(self.problem)
         if self.learned is not None and (self.baseline is None or self.rule is None):
             raise InputError("learned is given without a baseline and a rule; expected both, as for no_harm")
         if self.rule is not None and self.baseline is None:
