@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,22 +139,14 @@ class ExactJudge(Judge):
 
     def certify(self, candidate: Candidate) -> Certificate:
         """See `Judge.certify`."""
-        problem, data = self.problem, self.data
+        problem, data, split = self.problem, self.data, self.split(candidate)
         value, scope = self._radius(candidate)
-        split = self.split(candidate)
         residuals = evaluate(problem, data, candidate, split=split)
         misfit = parameter_misfit(problem, data, candidate, split)
         parts = {**dict(residuals.items()), "data": misfit}
-        return Certificate(
-            radius=Bound(value, "upper", type(self.rule).__name__),
-            residuals=Residuals(**parts, reported=residuals.reported),
-            total=misfit.value,
-            stability=self.rule.stability or self.constant,
-            scope=scope,
-            noise_level=data.noise_level,
-            name=candidate.name,
-            _distance=partial(self.error, candidate),
-        )
+        bound, constant = Bound(value, "upper", type(self.rule).__name__), self.rule.stability or self.constant
+        residuals = Residuals(**parts, reported=residuals.reported)
+        return self.certificate(candidate, bound, residuals=residuals, scope=scope, stability=constant)
 
     def _radius(self, candidate: Candidate) -> tuple[float, str]:
         problem, data, split = self.problem, self.data, self.split(candidate)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -266,20 +265,19 @@ class GuaranteedJudge(Judge):
         """See `Judge.certify`."""
         problem, data, split = self.problem, self.data, self.split(candidate)
         parts = guaranteed_parts(problem, data, candidate, state=self.rule.state, stability=self.constant, split=split)
-        return Certificate(
-            radius=Bound(parts.radius, "upper", type(self.rule).__name__),
-            residuals=Residuals(
-                data=parts.data,
-                pde=parts.pde,
-                bc=parts.bc,
-                optimality=optimality_residual(problem, data, candidate, split),
-                admissibility=parts.admissibility,
-                reported=candidate.optimality is not None,
-            ),
+        residuals = Residuals(
+            data=parts.data,
+            pde=parts.pde,
+            bc=parts.bc,
+            optimality=optimality_residual(problem, data, candidate, split),
+            admissibility=parts.admissibility,
+            reported=candidate.optimality is not None,
+        )
+        return self.certificate(
+            candidate,
+            Bound(parts.radius, "upper", type(self.rule).__name__),
+            residuals=residuals,
             total=parts.data.value + parts.pde.value + parts.bc.value,
-            stability=parts.stability,
             scope="continuous",
-            noise_level=data.noise_level,
-            name=candidate.name,
-            _distance=partial(self.error, candidate),
+            stability=parts.stability,
         )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..bound import Bound
 from ..errors import CandidateError, InputError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.space import Split
-from ..residual import COMPONENTS
+from ..residual import COMPONENTS, Residuals, evaluate
 from ..stability import Stability
 from ..timing import stage
 from .certificate import Certificate
@@ -111,6 +113,44 @@ class Judge(ABC):
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
         return replace(self.certify(candidate), size=size, norm=space.norm_name)
+
+    def certificate(
+        self,
+        candidate: Candidate,
+        radius: Bound,
+        *,
+        residuals: Residuals | None = None,
+        total: float | None = None,
+        scope: str | None = None,
+        stability: Stability | None = None,
+    ) -> Certificate:
+        """The certificate with this radius.
+
+        Parameters
+        ----------
+        candidate, radius
+            What is certified, and how.
+        residuals
+            Of the candidate; default: the paper's.
+        total
+            What the radius rests on, the paper's eta; default: the misfit.
+        scope
+            What the radius speaks of; default: ``"discrete"`` for an upper bound, else ``"estimate"``.
+        stability
+            The constant that was used, if any.
+        """
+        if residuals is None:
+            residuals = evaluate(self.problem, self.data, candidate, split=self.split(candidate))
+        return Certificate(
+            radius=radius,
+            residuals=residuals,
+            total=residuals.data.value if total is None else total,
+            stability=stability,
+            scope=scope or ("discrete" if radius.side == "upper" else "estimate"),
+            noise_level=self.data.noise_level,
+            name=candidate.name,
+            _distance=partial(self.error, candidate),
+        )
 
     def split(self, candidate: Candidate) -> Split:
         """The candidate's parameter as a member of the class and a rest; the projection is made once."""

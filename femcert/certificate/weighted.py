@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -158,16 +158,9 @@ class WeightedJudge(Judge):
             raise CandidateError(f"the radius of {candidate.name!r} is {value}")
         distance = Bound(split.distance, "upper", "distance from the admissible class")
         parts = {**dict(residuals.items()), "pde": pde, "admissibility": distance}
-        return Certificate(
-            radius=Bound(value, "upper" if holds else "estimate", type(rule).__name__),
-            residuals=Residuals(**parts, reported=residuals.reported),
-            total=total,
-            stability=constant,
-            scope="discrete" if holds else "estimate",
-            noise_level=data.noise_level,
-            name=candidate.name,
-            _distance=partial(self.error, candidate),
-        )
+        bound = Bound(value, "upper" if holds else "estimate", type(rule).__name__)
+        residuals = Residuals(**parts, reported=residuals.reported)
+        return self.certificate(candidate, bound, residuals=residuals, total=total, stability=constant)
 
     def _constant_at(self, parameter: Array) -> Stability:
         """That of the rule, or of the problem; of a nonlinear problem that of the linearization at a parameter."""

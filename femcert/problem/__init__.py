@@ -17,10 +17,10 @@ from .matrices import MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
-from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Sensors
+from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
 from .space import CoordinateSpace, FullSpace, ParameterSpace
 from .states import StateEquation
-from .strong import StrongForm
+from .strong import Given, Interpolant, StrongForm
 from .tomography import RaySensors, Tomography
 
 __all__ = [
@@ -37,7 +37,9 @@ __all__ = [
     "Experiments",
     "FullSpace",
     "FunctionSpace",
+    "Given",
     "HeatInitial",
+    "Interpolant",
     "LinearMap",
     "LinearProblem",
     "Linearization",
@@ -51,6 +53,7 @@ __all__ = [
     "RaySensors",
     "RegionSensors",
     "RegionSpace",
+    "Representers",
     "Sensors",
     "SineSpace",
     "StateEquation",
