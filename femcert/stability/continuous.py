@@ -187,7 +187,7 @@ class SourceMap:
         bounds the dual norm of r.
         """
         problem = self.problem
-        refuse_unresolved(problem)
+        refuse_unresolved(self.equation)
         q = np.asarray(problem.parameters.matrix @ coefficients)
         state = problem.solve(q)
         strong = self.equation.strong(q)
@@ -249,7 +249,7 @@ class _Bounds:
 
     def __init__(self, problem: Problem, equation: StateEquation, *, homogeneous: bool) -> None:
         self.basis, self.free = equation.basis, equation.free
-        self.workspace = Workspace(problem)
+        self.workspace = Workspace(equation)
         self.factor = state_norm(problem, "energy").factor
         zero, representers = equation.strong(np.zeros(problem.parameters.basis.N)), equation.sensors.representers()
         assert zero is not None
