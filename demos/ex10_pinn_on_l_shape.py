@@ -31,7 +31,7 @@ from skfem import Basis, ElementTriP1
 
 import femcert as fc
 from femcert.learn import PINN, Record
-from femcert.residual.dual import dual_norm_of_functions
+from femcert.residual import dual_norm_of_functions
 
 HERE = Path(__file__).parent
 MODES = 6

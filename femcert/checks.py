@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import difflib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,3 +111,42 @@ def freeze_sparse(matrix: Any) -> Any:
     for part in ("data", "indices", "indptr"):
         setattr(result, part, frozen(getattr(result, part)))
     return result
+
+
+def nearest(name: Any, names: Collection[Any]) -> str:
+    """The end of a message: the name that was perhaps meant, or nothing."""
+    near = difflib.get_close_matches(str(name), [str(known) for known in names], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def known_keys(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
+    """Refuse a key that is not among the names; the message has the nearest one."""
+    for name in table:
+        if name not in names:
+            key = f"{where}.{name}" if where else name
+            raise InputError(f"unknown key {key!r}; expected one of {', '.join(names)}{nearest(name, names)}")
+
+
+@contextmanager
+def naming(key: str, names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Put the key in front of the message of an `InputError`.
+
+    Parameters
+    ----------
+    key
+        Of a table or of a value in it. A message that begins with it already stays as it is.
+    names
+        Of the arguments, the keys of the table: a message that begins with an argument is about its key.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{key}: {error.strerror or error}") from None
+    except InputError as error:
+        text = str(error)
+        if text.startswith(f"{key}."):
+            raise
+        word = text.split(" ", 1)[0]
+        if names and word in names:
+            raise InputError(f"{key}.{names[word]}{text.removeprefix(word)}") from None
+        raise InputError(f"{key}: {text}") from None

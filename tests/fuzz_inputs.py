@@ -121,7 +121,7 @@ def write_sweep(folder: Path) -> Path:
 
 
 def write_case(name: str, folder: Path) -> Path:
-    from femcert.study.case.example import write_example
+    from femcert.study.example import write_example
 
     write_example(folder / "case")
     return folder / "case" / name

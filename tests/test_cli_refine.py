@@ -6,17 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_helpers import leaves
 
 from femcert.cli import main
 
 ROOT = Path(__file__).parents[1]
 L_SHAPE = ROOT / "demos" / "cases" / "l_shape.toml"
-
-
-def run(*arguments):
-    with pytest.raises(SystemExit) as end:
-        main(list(arguments))
-    return end.value.code
 
 
 @pytest.fixture
@@ -38,9 +33,9 @@ def rows(folder):
 
 
 def test_help(capsys):
-    assert run("--help") == 0
+    assert leaves("--help") == 0
     assert "refine" in capsys.readouterr().out
-    assert run("refine", "--help") == 0
+    assert leaves("refine", "--help") == 0
     text = capsys.readouterr().out
     assert all(word in text for word in ("CASE.toml", "--levels", "--adaptive", "--out", "--quiet"))
 
@@ -132,12 +127,12 @@ def test_a_problem_without_a_solution_fails(small, tmp_path, capsys):
 
 @pytest.mark.parametrize("options", [["--levels", "0"], ["--levels", "x"], ["--out", ""], ["--nonsense"]])
 def test_bad_options(small, options, capsys):
-    assert run("refine", str(small), *options) == 2
+    assert leaves("refine", str(small), *options) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_no_case(capsys):
-    assert run("refine") == 2
+    assert leaves("refine") == 2
     assert "CASE.toml" in capsys.readouterr().err
 
 

@@ -1,7 +1,9 @@
 """Radii, bounds, constants and decisions of every class, element, rule and backend, as an earlier tree computed them.
 
 They only change where the changelog says why; `python tests/test_golden.py` writes them anew. A number agrees to 1e-9:
-the condition numbers of these problems are below 10, and the rounding of what goes into them is below 1e-12.
+the condition numbers of these problems are below 10, and the rounding of what goes into them is below 1e-12. Where an
+equilibrated flux goes in, to 1e-8: what rounding leaves in its divergence, ``eps / h`` of a flux up to 60 times as
+large as the bound, is multiplied by a crude Friedrichs constant, 1e4: with h = 1/5 up to 1e-9 for each of a few terms.
 """
 
 import json
@@ -27,6 +29,7 @@ RULES = {
     "operational": fc.OperationalRadius(pde=0.1, bc=1.0, optimality=0.1),
     "stochastic": fc.StochasticRadius(points=200, zeta=0.05, seed=3),
 }
+OF_A_FLUX = ("equilibrated", "guaranteed", "continuous", "space-time")
 BACKENDS = {"superlu": 1e-10, "pardiso": 1e-10, "multigrid": 1e-12}
 
 
@@ -159,7 +162,8 @@ def test_as_before(case):
     found, expected = values(computed(case)), values(json.loads(FILE.read_text(encoding="utf-8"))[case])
     assert found.keys() == expected.keys()
     for place, value in expected.items():
-        assert found[place] == (pytest.approx(value, rel=rel) if isinstance(value, float) else value), place
+        close = max(rel, 1e-8) if any(word in place for word in OF_A_FLUX) else rel
+        assert found[place] == (pytest.approx(value, rel=close) if isinstance(value, float) else value), place
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
+from femcert.problem.strong import Given, Interpolant, StrongForm
 
 MESHES = Path(__file__).parents[1] / "meshes"
 SIDES = {
@@ -360,3 +361,16 @@ CANDIDATES = {"solved": solved, "misfitting": misfitting, "hallucinated": halluc
 def judge_of(rule, problem):
     """The judge of a weighted rule, for the parts that do not look at the data."""
     return rule.judge(problem, fc.Data(np.zeros(problem.observation_count), 1.0))
+
+
+class OwnSource(fc.LinearProblem):
+    """``-laplacian(u) + 2 u = q + 1.5`` by a user's own forms, with its strong form."""
+
+    def __init__(self, basis: Any, **options: Any) -> None:
+        form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 2.0 * u * v)
+        super().__init__(basis, operator=form, source=LinearForm(lambda v, w: 1.5 * v), definite=True, **options)
+
+    def strong(self, parameter: Any) -> StrongForm:
+        """See `StateEquation.strong`."""
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter) + 1.5)
+        return StrongForm(Given(1.0, "conductivity"), Given(2.0, "reaction"), source, self.boundary, "source")

@@ -13,8 +13,7 @@ from ..mesh.sample import Points, uniform_points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import REPEATED, Functions
-from ..problem.strong import StrongForm
-from .pointwise import pointwise_residual
+from .pointwise import PointwiseResidual, pointwise_residual
 
 # Points that centres are chosen from, how many are, and the radii relative to the distance from the boundary.
 DRAWN, CENTRES, RADII = 64, 4, (0.9, 0.25, 0.06)
@@ -60,21 +59,21 @@ def check_derivatives(problem: Problem, candidate: Candidate, rng: np.random.Gen
     for n in RULES:
         balls = inner_balls(centres, distances, n)
         points = Points(exact.mesh, balls.x)
-        for name, offered, values, weights in _identities(exact.equation, functions, points, balls):
+        for name, offered, values, weights in _identities(exact, functions, points, balls):
             found.setdefault(name, []).append(_sides(offered, values, weights, balls))
     for name, sides in found.items():
         _check(f"the {name} of {candidate.name!r}", sides)
 
 
 def _identities(
-    equation: StrongForm, functions: Functions, points: Points, balls: Balls
+    exact: PointwiseResidual, functions: Functions, points: Points, balls: Balls
 ) -> Iterator[tuple[str, Array, Array, Array]]:
     """Of ``∫ offered psi = ∫ values weights``: what is offered, by name, the values and the weights."""
     state: Any = functions.state
-    u, a = values_at(state, points.x, "state"), equation.conductivity
+    u, equation = values_at(state, points.x, "state"), exact.equation
+    a = equation.conductivity
     if functions.residual is not None and equation.unknown == "source":
-        q, c = values_at(functions.parameter, points.x, "parameter"), equation.reaction.at_points(points)
-        divergence = values_at(functions.residual, points.x, "residual") - c * u + q
+        divergence = exact(points) - equation.reaction.at_points(points) * u + equation.source.at_points(points)
         slope: Any = a.gradient_at(points)
         yield "residual", divergence, u, -a.at_points(points) * balls.bend - (slope * balls.slope).sum(axis=0)
         return

@@ -84,7 +84,9 @@ class DominanceJudge(ExactJudge):
     def compare(self, baseline: Candidate, learned: Candidate) -> Comparison:
         """The margin and the truth that speaks most against the learned candidate."""
         evidence = self.evidence_at(baseline)
-        (xl, outside_l), (xb, outside_b) = (evidence.coordinates(c.parameter) for c in (learned, baseline))
+        (xl, outside_l), (xb, outside_b) = (
+            evidence.coordinates(c.parameter, self.split(c).coordinates) for c in (learned, baseline)
+        )
         d = xl - xb
         towards, point = self._least(evidence, d)
         if np.array_equal(learned.parameter, baseline.parameter):

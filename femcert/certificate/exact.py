@@ -142,10 +142,10 @@ class ExactJudge(Judge):
         """See `Judge.certify`."""
         problem, data = self.problem, self.data
         value, scope = self._radius(candidate)
-        residuals = evaluate(problem, data, candidate)
-        distance = Bound(self.split(candidate).distance, "upper", "distance from the admissible class")
-        misfit = parameter_misfit(problem, data, candidate)
-        parts = {**dict(residuals.items()), "data": misfit, "admissibility": distance}
+        split = self.split(candidate)
+        residuals = evaluate(problem, data, candidate, split=split)
+        misfit = parameter_misfit(problem, data, candidate, split)
+        parts = {**dict(residuals.items()), "data": misfit}
         return Certificate(
             radius=Bound(value, "upper", type(self.rule).__name__),
             residuals=Residuals(**parts, reported=residuals.reported),
@@ -163,7 +163,7 @@ class ExactJudge(Judge):
             value, scope = sum(state_free_radius(problem, data, split, self.constant)), "discrete"
         else:
             evidence = self.evidence_at(candidate)
-            (value, witness), scope = evidence.farthest(candidate.parameter), evidence.scope
+            (value, witness), scope = evidence.farthest(candidate.parameter, split), evidence.scope
             constant = self.constant
             if constant is None and value > (1.0 + GAP) * problem.parameters.norm(candidate.parameter - witness):
                 # The dual on a ball has a gap here; the radius from misfit and stability then may be smaller.
@@ -179,5 +179,5 @@ class ExactJudge(Judge):
         if self.evidence is not None:
             return self.evidence
         if self.rule.guarantee == "continuous" and self.constant is not None:
-            return continuous_evidence(self.problem, self.data, self.constant, candidate.parameter)
+            return continuous_evidence(self.problem, self.data, self.constant, self.split(candidate).coordinates)
         return linearized_evidence(self.problem, self.data, candidate.parameter)

@@ -17,7 +17,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.closed_maps import Prediction
 from ..problem.data import Data
-from ..problem.elliptic import EllipticSource
+from ..problem.space import Split
 from ..residual import Residuals
 from ..residual.energy import state_norm
 from ..residual.residuals import optimality_residual
@@ -71,6 +71,7 @@ def guaranteed_parts(
     *,
     state: str = "given",
     stability: Stability | None = None,
+    split: Split | None = None,
 ) -> GuaranteedParts:
     """Evaluate a candidate against the continuous problem, sensor by sensor (dual-weighted residuals).
 
@@ -86,6 +87,8 @@ def guaranteed_parts(
         adjoint states; then only the product of energy errors is left in `pde`, which is of second order.
     stability
         The result of ``stability(problem, data=data, guarantee="continuous")``, for several candidates.
+    split
+        That of the candidate's parameter, where it is known already.
 
     Raises
     ------
@@ -102,12 +105,12 @@ def guaranteed_parts(
     problem.check_data(data)
     constant, gap = continuous_constant(problem, data, stability)
     q = problem.check_parameter(candidate.parameter)
-    coefficients, remainder = problem.parameters.project(q)
-    exact = gap.exact.predict(coefficients)
-    misfit, pde, bc = _parts(problem, data, candidate, exact, state)
+    split = split or problem.parameters.split(q)
+    exact = gap.exact.predict(split.coordinates)
+    misfit, pde, bc = _parts(problem, data, candidate, exact, state, closed=gap.closed)
     # From the functions of the class, and from their interpolants, which stand for them as dof vectors.
-    distance = max(gap.exact.distance(q, coefficients), problem.parameters.norm(remainder))
-    distance += problem.rounding * problem.parameters.norm(q)
+    distance = max(gap.exact.distance(q, split.coordinates), split.outside)
+    distance += problem.rounding * split.size
     total = misfit.value + pde.value + bc.value + data.noise_level
     radius = max(1.0, gap.exact.interpolation_norm) * constant.radius(total) + distance
     if not np.isfinite(radius):
@@ -150,22 +153,22 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
 
 
 def _parts(
-    problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str
+    problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str, *, closed: bool
 ) -> tuple[Bound, Bound, Bound]:
     y, rounding = data.whiten(data.values), problem.linearize().rounding_of(data)
     none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.states else "there is no state")
     if state == "recomputed" or not problem.states:
         misfit = _norm(exact.values - y) + rounding * (_norm(exact.values) + _norm(y))
-        known = not isinstance(problem, EllipticSource)
-        source = "rounding of the exact map" if known else "energy errors of state and adjoint states"
-        words = "norm of F c - y" if known else "norm of H u - y, state recomputed"
+        source = "rounding of the exact map" if closed else "energy errors of state and adjoint states"
+        words = "norm of F c - y" if closed else "norm of H u - y, state recomputed"
         return Bound(misfit, "upper", words), Bound(_norm(exact.errors), "upper", source), none
     u = problem.check_state(candidate.state)
     read = data.whiten(problem.predict(u, candidate.parameter))
     # A state that oscillates may cancel in an average, its rounding errors do not.
     size = _norm(read) + data.norm(problem.predict(np.abs(u), candidate.parameter))
     off = read - exact.values
-    share = _boundary_share(problem, data, u, off)
+    # Where the map is known in closed form, the error of the state is in one part.
+    share = 0.0 if closed else _boundary_share(problem, data, u, off)
     misfit = _norm(read - y) + rounding * (size + _norm(y))
     missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + rounding * size
     return (
@@ -181,11 +184,11 @@ def _boundary_share(problem: Problem, data: Data, u: Array, off: Array) -> float
     Any extension E of the boundary error into the domain may be split off. That of the equation has sensor values e;
     the one with the part of e along ``H (u - S p)`` keeps the sum of both parts as small as their whole.
     """
-    if not isinstance(problem, EllipticSource) or not off.any():
-        # Elsewhere the exact values at the sensors are known, and the error of the state is in one part.
+    if not off.any():
         return 0.0
-    lift = state_norm(problem, "energy").lift(u - problem.boundary.values, problem.free)
-    edge = data.whiten(problem.observe(lift))
+    (equation,) = problem.states
+    lift = state_norm(problem, "energy").lift(u - equation.boundary.values, equation.free)
+    edge = data.whiten(equation.sensors(lift))
     # Scaled, so that squares neither vanish nor overflow.
     unit = off / np.abs(off).max()
     return float(np.clip((edge / np.abs(off).max()) @ unit / (unit @ unit), 0.0, 1.0))
@@ -262,15 +265,15 @@ class GuaranteedJudge(Judge):
 
     def certify(self, candidate: Candidate) -> Certificate:
         """See `Judge.certify`."""
-        problem, data = self.problem, self.data
-        parts = guaranteed_parts(problem, data, candidate, state=self.rule.state, stability=self.constant)
+        problem, data, split = self.problem, self.data, self.split(candidate)
+        parts = guaranteed_parts(problem, data, candidate, state=self.rule.state, stability=self.constant, split=split)
         return Certificate(
             radius=Bound(parts.radius, "upper", type(self.rule).__name__),
             residuals=Residuals(
                 data=parts.data,
                 pde=parts.pde,
                 bc=parts.bc,
-                optimality=optimality_residual(problem, data, candidate),
+                optimality=optimality_residual(problem, data, candidate, split),
                 admissibility=parts.admissibility,
                 reported=candidate.optimality is not None,
             ),

@@ -107,13 +107,13 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
             )
         return None
     basis = problem.parameters.basis
-    stored = interpolant(basis, functions.parameter, "parameter")
-    moved = stored - np.asarray(candidate.parameter, dtype=float)
+    stored, q = interpolant(basis, functions.parameter, "parameter"), np.asarray(candidate.parameter, dtype=float)
+    moved = stored - q
     if equation.unknown != "source":
         if not np.abs(moved).max() <= REPEATED * np.abs(stored).max():
             return None
         moved = np.zeros_like(moved)
-    values = _given(equation, functions) or _derived(basis.mesh, equation, functions)
+    values = _given(basis, q, equation, functions) or _derived(basis.mesh, equation, functions)
     if values is None:
         if functions.residual is None:
             return None
@@ -130,13 +130,13 @@ def _strong(problem: Problem, candidate: Candidate) -> StrongForm | None:
     return problem.states[0].strong(candidate.parameter) if len(problem.states) == 1 else None
 
 
-def _given(equation: StrongForm, functions: Functions) -> AtPoints | None:
+def _given(basis: Any, q: Array, equation: StrongForm, functions: Functions) -> AtPoints | None:
     """``r + q - q_h`` for the given residual r of u and the function q, a source; None without r, or for another q."""
     if functions.residual is None or equation.unknown != "source":
         return None
 
     def residual(points: Points) -> Array:
-        between = values_at(functions.parameter, points.x, "parameter") - equation.source.at_points(points)
+        between = values_at(functions.parameter, points.x, "parameter") - points.values(basis, q)
         return values_at(functions.residual, points.x, "residual") + between
 
     return residual

@@ -118,8 +118,12 @@ class Judge(ABC):
             if known is candidate:
                 return split
         split = self.problem.parameters.split(candidate.parameter)
-        self._splits = [*self._splits[1 - KEPT :], (candidate, split)]
+        self.keep(candidate, split)
         return split
+
+    def keep(self, candidate: Candidate, split: Split) -> None:
+        """Remember the split of a candidate."""
+        self._splits = [*self._splits[1 - KEPT :], (candidate, split)]
 
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""

@@ -125,7 +125,9 @@ class WeightedJudge(Judge):
         if split.distance <= self.problem.rounding * split.size:
             return candidate, split.distance
         parts = candidate.state, split.inside, candidate.optimality, candidate.name
-        return Candidate(*parts, functions=candidate.functions), split.distance
+        inside = Candidate(*parts, functions=candidate.functions)
+        self.keep(inside, self.problem.parameters.split_of_inside(split))
+        return inside, split.distance
 
     def physics(self, candidate: Candidate, residuals: Residuals) -> Bound:
         """The physics residual that enters the radius."""
@@ -133,8 +135,8 @@ class WeightedJudge(Judge):
 
     def residuals(self, candidate: Candidate) -> Residuals:
         """Of a candidate that was moved."""
-        rule = self.rule
-        return evaluate(self.problem, self.data, candidate, pde_norm=rule.pde_norm, norm=rule.norm)
+        rule, split = self.rule, self.split(candidate)
+        return evaluate(self.problem, self.data, candidate, pde_norm=rule.pde_norm, norm=rule.norm, split=split)
 
     def certify(self, candidate: Candidate) -> Certificate:
         """See `Judge.certify`."""

@@ -1,10 +1,11 @@
-"""The command line: ``femcert validate``, ``femcert sweep``, ``femcert refine`` and their siblings.
+"""The command line: ``femcert validate``, ``femcert sweep``, ``femcert refine`` and ``femcert certify``.
 
-Exit code 0 on success, 1 if a check failed, 2 on bad input or files that cannot be written, 130 and 143 if it was
-interrupted or terminated (one line on stderr, no traceback). A reader of the output that leaves early changes nothing;
-output that cannot be written is 2, with the results in their place.
+Exit code 0 on success, 1 if a check or a computation failed, 2 on bad input or files that cannot be written, 3 if
+nothing could be decided, 130 and 143 if it was interrupted or terminated; one line on stderr says why, never a
+traceback. A reader of the output that leaves early changes nothing; output that cannot be written is 2, with the
+results in their place.
 """
 
-from .entry import build_parser, main
+from .main import build_parser, main
 
 __all__ = ["build_parser", "main"]

@@ -15,6 +15,7 @@ from scipy.special import chdtri
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InconsistentError, InputError, UncertifiedError
 from ..linalg.accuracy import dense_rounding
+from ..problem.forward import Normal, normal_of
 from .ellipsoid import farthest, support
 from .intersection import Intersection
 
@@ -83,6 +84,7 @@ def fit(
     rounding: float = 0.0,
     lost: Array | float = 0.0,
     error: Array | float = 0.0,
+    normal: Normal | None = None,
 ) -> Fit:
     """The ellipsoids ``‖A x - y‖ <= delta`` of many matrices (one SVD each), many data or many levels; all broadcast.
 
@@ -90,10 +92,10 @@ def fit(
     up, and `error` an absolute one. So its consistent parameters fulfil ``‖A x - y‖ <= delta'`` with
     ``delta' = delta + eps ‖y‖ + e ‖x‖ + lost``, where ``‖x‖ <= ‖centre‖ + delta' / s_min`` and `lost` is what y itself
     has lost, an absolute error. For a matrix that is rank deficient to rounding, or has more columns than rows, slack
-    is infinite.
+    is infinite. `normal` is the decomposition of the matrix, where it is known already.
     """
     m, k = matrix.shape[-2:]
-    U, s, Vt = np.linalg.svd(matrix, full_matrices=False)
+    _, U, s, Vt = normal or normal_of(matrix)
     right = np.swapaxes(Vt, -1, -2)
     largest, smallest = (s[..., 0], s[..., -1]) if s.shape[-1] else (np.zeros(s.shape[:-1]), np.zeros(s.shape[:-1]))
     eps = rounding + dense_rounding(m, k)
@@ -121,7 +123,7 @@ class ConsistentSet:
     Parameters
     ----------
     matrix
-        A, ``(m, k)``: the whitened forward matrix in coordinates that are orthonormal in Q.
+        A, ``(m, k)``: the whitened forward matrix in coordinates that are orthonormal in Q; or its decomposition.
     values
         y, ``(m,)``: whitened data, without the offset of the problem.
     level
@@ -163,7 +165,8 @@ class ConsistentSet:
         lost: float = 0.0,
         error: float = 0.0,
     ) -> None:
-        A = real_array(matrix, "matrix")
+        normal = matrix if isinstance(matrix, Normal) else None
+        A = real_array(matrix if normal is None else normal.matrix, "matrix")
         if A.ndim != 2 or 0 in A.shape:
             raise InputError(f"matrix has shape {A.shape}; expected (m, k) with m and k at least 1")
         y = real_vector(values, len(A), "values")
@@ -173,7 +176,7 @@ class ConsistentSet:
         error = number(error, "error", least=0.0)
         if (form is None) != (radius is None):
             raise InputError("a ball needs both form and radius; only one of them came")
-        self._fit = fit(A, y, self.level, rounding=rounding, lost=lost, error=error)
+        self._fit = fit(A, y, self.level, rounding=rounding, lost=lost, error=error, normal=normal)
         self._within: Intersection | None = None
         if form is not None:
             L = real_array(form, "form")

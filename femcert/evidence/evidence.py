@@ -15,6 +15,7 @@ from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.forward import dense
+from ..problem.space import Split
 from ..stability import Stability, stability
 from ..stability.spectrum import gram_kept
 from ..stability.validity import validated
@@ -61,9 +62,12 @@ class Evidence:
         """Whether it was made for this problem and these data."""
         return self.problem is problem and self.data is data
 
-    def coordinates(self, parameter: Array) -> tuple[Array, float]:
-        """Of the projection on the class, from the origin, and the distance ``‖q_perp‖_Q`` from it, from above."""
-        c, _ = self.problem.parameters.project(parameter)
+    def coordinates(self, parameter: Array, c: Array | None = None) -> tuple[Array, float]:
+        """Of the projection on the class, from the origin, and the distance ``‖q_perp‖_Q`` from it, from above.
+
+        With the coordinates c of the projection in the columns of the class, where they are known already.
+        """
+        c = self.problem.parameters.project(parameter)[0] if c is None else c
         return np.asarray(self.root @ c - self.origin), self.outside(parameter, c)
 
     def field(self, coordinates: Array) -> Array:
@@ -78,11 +82,12 @@ class Evidence:
         except (InputError, SolveError, UncertifiedError):
             return None
 
-    def farthest(self, parameter: Array) -> tuple[float, Array]:
+    def farthest(self, parameter: Array, split: Split | None = None) -> tuple[float, Array]:
         """Upper bound of the distance to every consistent parameter, and one that is (nearly) so far away."""
-        x, outside = self.coordinates(parameter)
+        split = split or self.problem.parameters.split(parameter)
+        x, outside = self.coordinates(parameter, split.coordinates)
         upper, point = self.consistent.farthest(x[None])
-        size = self.problem.parameters.norm(parameter)
+        size = split.size
         # On the mesh the projection is orthogonal in Q; rounding leaves that to a part of the parameter's size.
         inside = self.stretch * float(upper[0])
         both = np.hypot(inside, outside) if self.scope == "discrete" else inside + outside
@@ -93,7 +98,7 @@ class Evidence:
 def discrete_evidence(problem: Problem, data: Data) -> Evidence:
     """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
     forward = required(problem.forward, "the consistent set", "data that depend linearly on the parameter", problem)
-    A = forward.scaled(data)
+    A = forward.normal(data)
     y = data.whiten(data.values - forward.offset)
     errors = {"rounding": forward.rounding_of(data), "lost": forward.offset_rounding(data)}
     errors["error"] = forward.error(data)
@@ -113,12 +118,12 @@ def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: A
     ----------
     constant
         With guarantee ``"continuous"``.
+    at
+        Coordinates of the candidate's part in the class, in the columns of the space.
     """
     gap = constant.gap
     assert gap is not None
-    space = problem.parameters
-    c, _ = space.project(at)
-    root = gap.exact.root
+    c, root = at, gap.exact.root
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + float(np.linalg.norm(predicted.errors))
@@ -160,8 +165,8 @@ def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
     state = problem.solve(centre)
     predicted = problem.predict(state, centre)
     rest = 0.5 * validity.lipschitz.value * reach**2
-    A = problem.linearize(centre).scaled(data)
-    y = data.whiten(data.values - predicted) + A @ (space.root @ space.project(centre)[0])
+    A = problem.linearize(centre).normal(data)
+    y = data.whiten(data.values - predicted) + A.matrix @ (space.root @ space.project(centre)[0])
     lost = problem.lost_to_rounding(data, state, centre)
     errors = {"rounding": problem.linearize(centre).rounding_of(data), "lost": lost}
     consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))
@@ -210,7 +215,7 @@ def check_explained_continuously(problem: Problem, data: Data, constant: Stabili
     gap, space = constant.gap, problem.parameters
     assert gap is not None
     x = np.linalg.lstsq(gap.forward, data.whiten(data.values) - gap.exact.predict(np.zeros(space.dimension)).values)[0]
-    continuous_evidence(problem, data, constant, space.field(solve_triangular(gap.exact.root, x)))
+    continuous_evidence(problem, data, constant, solve_triangular(gap.exact.root, x))
 
 
 def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:

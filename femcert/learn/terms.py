@@ -18,7 +18,7 @@ from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data
 from ..problem.states import StateEquation, TimeStepping
-from ..problem.strong import Field, Given, StrongForm, differences
+from ..problem.strong import Field, StrongForm, differences
 from .distance import BoundaryDistance, corner_weight
 from .model import ClassParameter, NetworkParameter, ParameterModel, Place, StateFunction, StateModel
 from .network import Network
@@ -269,7 +269,7 @@ def _source(strong: StrongForm, place: Place, parameter: ParameterModel | None) 
     return lambda: q()[0] + f
 
 
-def slope_of(field: Given | Field, place: Place) -> Array:
+def slope_of(field: Field, place: Place) -> Array:
     """The gradient of a field inside of the elements: its own where it is known, else by differences."""
     known = field.gradient_at(place)
     return differences(field, place, STEP * float(np.ptp(place.mesh.p, axis=1).max())) if known is None else known

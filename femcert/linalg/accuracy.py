@@ -8,6 +8,9 @@ where it is made.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
 # Relative energy errors of solves up to here are taken for rounding.
@@ -24,6 +27,7 @@ def dense_rounding(rows: int, columns: int) -> float:
     return float(16.0 * np.sqrt(rows * columns) * EPS)
 
 
-def norm_kept(size: int, condition: float) -> float:
-    """What is left of the square of a norm ``‖R c‖`` when it is computed with a factor R of this condition number."""
-    return 1.0 - 4.0 * size * EPS * condition**2
+def norm_kept(root: Array) -> tuple[float, float]:
+    """What rounding leaves of a norm ``‖R c‖``, just below 1; the condition number of R with columns of norm 1."""
+    dependence = float(np.linalg.cond(root / np.linalg.norm(root, axis=0)))
+    return 1.0 - 4.0 * len(root) * EPS * dependence**2, dependence

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
+from ..checks import naming
 from ..errors import InputError
-from ..files import check_regular
-from ..report.files import write_atomically
-from ..study.keys import at_key
+from ..files import check_regular, write_text, written
 
 SETTINGS = "settings.json"
 # What zip archives, and the headers of arrays in them, raise when bytes are wrong.
@@ -36,7 +35,8 @@ def read_arrays(path: Path, names: Iterable[str], optional: Iterable[str] = ()) 
     InputError
         The file cannot be read, or is no such archive.
     """
-    at_key(f"'{path}'", lambda: check_regular(path, most=None))
+    with naming(f"'{path}'"):
+        check_regular(path)
     try:
         with open(path, "rb") as stream, NpzFile(stream, allow_pickle=False) as found:
             return {name: found[name] for name in (*names, *(name for name in optional if name in found))}
@@ -48,12 +48,8 @@ def read_arrays(path: Path, names: Iterable[str], optional: Iterable[str] = ()) 
 
 def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
     """Write an archive without pickled objects; it appears whole or not at all."""
-
-    def save(draft: Path) -> None:
-        with draft.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **arrays)
-
-    write_atomically(path, save)
+    with written(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
 
 
 class Chunks:
@@ -116,16 +112,10 @@ class Chunks:
         InputError
             The directory cannot be written to.
         """
-        try:
-            if not self.begun:
-                write_atomically(self.folder / SETTINGS, self._write_settings)
-                self.begun = True
-            write_arrays(self._path(start, start + len(records)), records=records)
-        except OSError as error:
-            raise InputError(f"cannot write to {self.folder}: {error.strerror or error}") from None
-
-    def _write_settings(self, path: Path) -> None:
-        path.write_text(json.dumps(self.settings, indent=2) + "\n", encoding="utf-8")
+        if not self.begun:
+            write_text(self.folder / SETTINGS, json.dumps(self.settings, indent=2) + "\n")
+            self.begun = True
+        write_arrays(self._path(start, start + len(records)), records=records)
 
     def _path(self, start: int, stop: int) -> Path:
         return self.folder / f"{start:09d}-{stop:09d}.npz"

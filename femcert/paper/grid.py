@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array, count, real_array
+from ..checks import Array, count, known_keys, real_array
 from ..errors import InputError
-from ..study.keys import known_keys
 
 AXES = ("sensors", "noise", "perturbation", "mismatch")
 # Hours of work on one processor, and some gigabytes of records.

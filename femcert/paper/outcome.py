@@ -156,10 +156,7 @@ class Validation:
                         "radius_learned": learned and learned.radius.value,
                         "relative_error": found.relative_error,
                         "decision": found.decision,
-                        "paper_radius_baseline": printed.radius_baseline,
-                        "paper_radius_learned": printed.radius_learned,
-                        "paper_relative_error": printed.relative_error,
-                        "paper_decision": printed.decision,
+                        **_of_paper(printed, "radius_baseline", "radius_learned", "relative_error", "decision"),
                     }
                 )
         return rows
@@ -176,9 +173,7 @@ class Validation:
                     "sigma_min": item.stability.sigma_min,
                     "constant": item.stability.constant.value,
                     "condition": item.stability.condition,
-                    "paper_sigma_min": printed.sigma_min if printed else "",
-                    "paper_constant": printed.constant if printed else "",
-                    "paper_condition": printed.condition if printed else "",
+                    **_of_paper(printed, "sigma_min", "constant", "condition"),
                 }
             )
         return rows
@@ -189,16 +184,8 @@ class Validation:
             return []
         rows = []
         for item in self.sampling.rows:
-            printed = paper.sampling(item.points)
-            rows.append(
-                {
-                    **vars(item),
-                    "true_msr": self.sampling.true_msr,
-                    "paper_empirical_msr": printed.empirical_msr,
-                    "paper_upper_bound": printed.upper_bound,
-                    "paper_coverage": printed.coverage,
-                }
-            )
+            printed = _of_paper(paper.sampling(item.points), "empirical_msr", "upper_bound", "coverage")
+            rows.append({**vars(item), "true_msr": self.sampling.true_msr, **printed})
         return rows
 
     def coverage_rows(self) -> list[Row]:
@@ -224,3 +211,8 @@ class Validation:
                     }
                 )
         return rows
+
+
+def _of_paper(printed: Any, *names: str) -> Row:
+    """The printed numbers of these names; empty where the paper has no such row."""
+    return {f"paper_{name}": getattr(printed, name) if printed else "" for name in names}

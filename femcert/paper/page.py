@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..report.files import check_free, draft_directory, publish
+from ..files import output_directory, remove_former, write_csv, write_text
 from ..report.html import render
 from ..report.pictures import Drawing, picture_files, write_pictures
-from ..report.tables import write_csv
 from ..selection.selection import package_versions
 from . import printed as paper
 from . import rows, sweep_figures, validation_figures
@@ -39,13 +38,12 @@ def sweep_files() -> list[str]:
     return [*SWEEP_TABLES, *picture_files(SWEEP_FIGURES), REPORT]
 
 
-def write_validation(result: Validation, draft: Path, target: Path) -> None:
-    """Build tables, figures and page in the directory `draft`, then rename them into `target`."""
+def write_validation(result: Validation, out: Path) -> None:
+    """Write tables, figures and, last, the page into the directory `out`, in place of those of another run."""
     found = rows.validation_rows(result)
-    for name, path in zip(rows.COLUMNS, VALIDATION_TABLES, strict=True):
-        if found[name]:
-            write_csv(draft / path, rows.COLUMNS[name], found[name])
-    _draw_and_publish(result, validation_page, VALIDATION_FIGURES, draft, target, validation_files())
+    named = zip(rows.COLUMNS, VALIDATION_TABLES, strict=True)
+    tables = {path: (rows.COLUMNS[name], found[name]) for name, path in named}
+    _write(result, tables, VALIDATION_FIGURES, validation_page, out)
 
 
 def validation_page(result: Validation, pictures: Pictures) -> str:
@@ -72,7 +70,7 @@ def validation_page(result: Validation, pictures: Pictures) -> str:
 def write_sweep(result: Sweep, out: str | Path, *, compare: bool = True) -> Path:
     """Write tables, figures and a page about a sweep into the directory `out`; other files there are left alone.
 
-    All files appear together or not at all; the path of the page is returned.
+    Each file appears whole, the page last; its path is returned.
 
     Parameters
     ----------
@@ -82,13 +80,11 @@ def write_sweep(result: Sweep, out: str | Path, *, compare: bool = True) -> Path
     if not isinstance(result, Sweep):
         raise InputError(f"result is a {type(result).__name__}; expected a Sweep")
     target = Path(out)
-    with draft_directory(target) as draft:
-        check_free(target, sweep_files())
+    with output_directory(target, sweep_files()):
         found = rows.sweep_rows(result, compare and comparable(result))
-        for path, table in zip(SWEEP_TABLES, found.values(), strict=True):
-            if table:
-                write_csv(draft / path, tuple(table[0]), table)
-        _draw_and_publish(result, partial(sweep_page, compare=compare), SWEEP_FIGURES, draft, target, sweep_files())
+        named = zip(SWEEP_TABLES, found.values(), strict=True)
+        tables = {path: (tuple(table[0]) if table else (), table) for path, table in named}
+        _write(result, tables, SWEEP_FIGURES, partial(sweep_page, compare=compare), target)
     return target / REPORT
 
 
@@ -118,15 +114,16 @@ def sweep_page(result: Sweep, pictures: Pictures, *, compare: bool = True) -> st
     )
 
 
-def _draw_and_publish(
+def _write(
     result: Any,
-    page: Callable[[Any, Pictures], str],
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Mapping[str, Any]]]],
     figures: Sequence[Drawing],
-    draft: Path,
-    target: Path,
-    owned: Iterable[str],
+    page: Callable[[Any, Pictures], str],
+    out: Path,
 ) -> None:
-    """Figures and page beside the tables that the draft holds; all of them are then renamed, the page last."""
-    pictures = write_pictures(figures, result, draft)
-    (draft / REPORT).write_text(page(result, pictures), encoding="utf-8")
-    publish(draft, target, owned=owned, last=REPORT)
+    """Write tables by their names with columns and rows, figures and the page; what an earlier run left goes first."""
+    remove_former(out, [*tables, *picture_files(figures), REPORT])
+    for path, (columns, found) in tables.items():
+        if found:
+            write_csv(out / path, columns, found)
+    write_text(out / REPORT, page(result, write_pictures(figures, result, out)))

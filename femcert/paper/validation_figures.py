@@ -40,14 +40,7 @@ def poisson_error_radius(result: Validation) -> Any:
         axes.plot([row["error"], row["radius"]], [i, i], color="#b6bcc6", linewidth=2.5, zorder=1)
         axes.plot(row["error"], i, "o", color=style.RED, markersize=8, label="true error" if i == 0 else None)
         axes.plot(row["radius"], i, "D", color=style.BLUE, markersize=7, label="radius" if i == 0 else None)
-        axes.annotate(
-            f"{style.short(row['sharpness'])} x",
-            (row["radius"], i),
-            xytext=(9, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
+        _note(axes, f"{style.short(row['sharpness'])} x", (row["radius"], i), (9, 0), va="center")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.set_xscale("log")
@@ -55,9 +48,8 @@ def poisson_error_radius(result: Validation) -> Any:
     axes.set_xlabel("error and radius in the coordinates (log scale)")
     axes.legend(frameon=False, fontsize=9, loc="upper right")
     covered = sum(row["covered"] for row in rows)
-    style.title(
-        axes, f"Poisson: {covered} of {len(rows)} radii contain the true error", "the number is radius / true error"
-    )
+    message = f"Poisson: {covered} of {len(rows)} radii contain the true error"
+    style.title(axes, message, "the number is radius / true error")
     return figure
 
 
@@ -70,25 +62,12 @@ def heat_stability(result: Validation) -> Any:
     axes.plot(times, constants, color=style.BLUE, linewidth=2.2, label="femcert, 48 times")
     rows = [r for r in result.stability_rows() if r["experiment"] == "Inverse heat" and r["paper_constant"]]
     marked = [float(row["scenario"].removeprefix("T=")) for row in rows]
-    axes.plot(
-        marked,
-        [row["constant"] for row in rows],
-        "o",
-        color=style.BLUE,
-        markersize=8,
-        label="femcert, times of the paper",
-    )
+    computed = [row["constant"] for row in rows]
+    axes.plot(marked, computed, "o", color=style.BLUE, markersize=8, label="femcert, times of the paper")
     printed = [float(row["paper_constant"]) for row in rows]
     axes.plot(marked, printed, "s", markersize=14, label="paper", **PAPER)
-    for t, row in zip(marked, rows, strict=True):
-        axes.annotate(
-            f"{row['constant']:.3f}",
-            (t, row["constant"]),
-            xytext=(0, -20),
-            textcoords="offset points",
-            ha="left",
-            fontsize=9,
-        )
+    for t, constant in zip(marked, computed, strict=True):
+        _note(axes, f"{constant:.3f}", (t, constant), (0, -20), ha="left")
     axes.set_xlim(0.0, times[-1])
     axes.set_xlabel("observation time T")
     axes.set_ylabel("stability constant C = 1 / sigma_min")
@@ -105,12 +84,12 @@ def sampling_curve(result: Validation) -> Any:
         return None
     figure, axes = style.axes_of(7.2, 4.2)
     M = [row["points"] for row in rows]
-    axes.plot(M, [row["upper_bound"] for row in rows], "-D", color=style.BLUE, markersize=5, label="upper bound (mean)")
-    axes.plot(
-        M, [row["empirical_msr"] for row in rows], "-o", color=style.GREEN, markersize=5, label="empirical mean square"
-    )
-    axes.plot(M, [float(row["paper_upper_bound"]) for row in rows], "s", markersize=12, label="paper", **PAPER)
-    axes.plot(M, [float(row["paper_empirical_msr"]) for row in rows], "s", markersize=12, **PAPER)
+    bound, paper_bound = ([float(row[name]) for row in rows] for name in ("upper_bound", "paper_upper_bound"))
+    mean, paper_mean = ([float(row[name]) for row in rows] for name in ("empirical_msr", "paper_empirical_msr"))
+    axes.plot(M, bound, "-D", color=style.BLUE, markersize=5, label="upper bound (mean)")
+    axes.plot(M, mean, "-o", color=style.GREEN, markersize=5, label="empirical mean square")
+    axes.plot(M, paper_bound, "s", markersize=12, label="paper", **PAPER)
+    axes.plot(M, paper_mean, "s", markersize=12, **PAPER)
     axes.axhline(rows[0]["true_msr"], color=style.RED, linestyle=(0, (5, 2)), linewidth=1.4, label="true mean square")
     axes.set_xscale("log")
     axes.set_xticks(M, [str(m) for m in M])
@@ -214,6 +193,11 @@ def decisions(result: Validation) -> Any:
     equal = sum(row["decision"] == row["paper_decision"] for row in rows)
     style.title(axes, f"{equal} of {len(rows)} decisions equal the paper's")
     return figure
+
+
+def _note(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, float], **alignment: str) -> None:
+    """Words beside a point, some printer's points away from it."""
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", fontsize=9, **alignment)
 
 
 def _case(row: Row) -> str:

@@ -63,16 +63,6 @@ class Problem(Shown, ABC):
         """
 
     @property
-    def linear(self) -> bool:
-        """In transition: `forward` says so."""
-        return self.forward is not None
-
-    @property
-    def has_state(self) -> bool:
-        """In transition: `states` says so."""
-        return bool(self.states)
-
-    @property
     def forward(self) -> LinearMap | None:
         """``data = F c + offset`` for every parameter of the class; None where the data are not linear in it."""
         return None
@@ -154,8 +144,11 @@ class Problem(Shown, ABC):
         level = float(np.linalg.norm(error)) if oracle else deviation * gaussian_radius(m, confidence)
         return Data(exact + error, level)
 
-    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
-        """Gradient of ``½ ‖predicted - y‖_Y²`` in the coordinates, at a parameter, by one adjoint."""
+    def misfit_gradient(self, parameter: Any, data: Data, *, coordinates: Array | None = None) -> Array:
+        """Gradient of ``½ ‖predicted - y‖_Y²`` in the coordinates, at a parameter, by one adjoint.
+
+        `coordinates` are those of the parameter, where they are known already.
+        """
         q = self.check_parameter(parameter)
         misfit = data.whiten(self.predict(self.solve(q), q) - self.check_data(data).values)
         weights = data.whiten_transposed(misfit)[:, None]

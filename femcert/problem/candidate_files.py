@@ -19,6 +19,7 @@ from skfem import Basis
 
 from ..checks import Array, number, real_array
 from ..errors import InputError
+from ..files import written
 from ..mesh.elements import degree
 from ..mesh.read import read_raw
 from ..mesh.transfer import Interpolation
@@ -175,9 +176,9 @@ def write_archive(path: Any, *, interpolation: Interpolation | None, **values: A
         raise InputError(f"path is {path!r}; expected a file name that ends in .npz")
     if interpolation is not None:
         values["interpolation"] = json.dumps(interpolation.to_dict())
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {name: np.asarray(value) for name, value in values.items() if value is not None}
-    np.savez_compressed(path, **arrays)
+    with written(path) as draft, draft.open("wb") as stream:
+        np.savez_compressed(stream, **arrays)
 
 
 def _check_widths(file: TextIO, width: int) -> None:

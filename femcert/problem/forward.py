@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,6 +22,28 @@ if TYPE_CHECKING:
 BATCH = 16
 # Sums, products and solves with a mass matrix (they stop at 1e-13) lose at most this, relatively.
 ROUNDING = 1e-12
+
+
+class Normal(NamedTuple):
+    """A forward matrix in orthonormal coordinates and whitened data, ``A = U S V'``: decomposed once for all rules.
+
+    Attributes
+    ----------
+    matrix
+        A, ``(m, k)``.
+    left, singular, right
+        U, the diagonal of S (descending) and V', as `numpy.linalg.svd` gives them without full matrices.
+    """
+
+    matrix: Array
+    left: Array
+    singular: Array
+    right: Array
+
+
+def normal_of(matrix: Array) -> Normal:
+    """The singular value decomposition of a matrix."""
+    return Normal(matrix, *np.linalg.svd(matrix, full_matrices=False))
 
 
 class Linearization(ABC):
@@ -43,6 +65,7 @@ class Linearization(ABC):
     parameters: ParameterSpace
     observation_count: Any
     at: Array | None = None
+    _normal: tuple[Array | None, Normal] | None = None
 
     @property
     def everywhere(self) -> bool:
@@ -109,6 +132,22 @@ class Linearization(ABC):
         if not np.all(np.isfinite(white)):
             raise UncertifiedError("the forward matrix, in units of the noise, is not finite; choose another unit")
         return np.asarray(solve_triangular(self.parameters.root, white.T, trans="T").T)
+
+
+    def normal(self, data: Data | None) -> Normal:
+        """`scaled`, decomposed; the latest one is kept, so that rules, constants and baselines share it."""
+        covariance = None if data is None else data.covariance
+        if self._normal is not None and _same_covariance(self._normal[0], covariance):
+            return self._normal[1]
+        found = normal_of(self.scaled(data))
+        self._normal = covariance, found
+        return found
+
+
+def _same_covariance(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
 
 
 class LinearMap(Linearization):

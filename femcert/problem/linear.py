@@ -178,7 +178,7 @@ class LinearProblem(SizedMap, EquationProblem):
         self.factor.exact(purpose)
         return self
 
-    def misfit_gradient(self, parameter: Any, data: Data) -> Array:
+    def misfit_gradient(self, parameter: Any, data: Data, *, coordinates: Array | None = None) -> Array:
         """Gradient of ``½ ‖H u(q) - y‖_Y²`` in the coordinates, at a parameter of the class.
 
         From the forward matrix where it is small, else by one state and one adjoint solve.
@@ -187,7 +187,8 @@ class LinearProblem(SizedMap, EquationProblem):
         if not (k <= m and k * m <= SMALL_FORWARD_MATRIX):
             return super().misfit_gradient(parameter, data)
         F = data.whiten(self.matrix)
-        c, _ = self.parameters.project(self.check_parameter(parameter))
+        q = self.check_parameter(parameter)
+        c = self.parameters.project(q)[0] if coordinates is None else coordinates
         return np.asarray(F.T @ (F @ c - data.whiten(data.values - self.offset)))
 
     @cached_property

@@ -52,7 +52,9 @@ class Split:
     outside
         ``‖q_perp‖_Q``.
     inside
-        A member of the class near q (dof vector): ``B c``, shrunk into the ball where there is one.
+        A member of the class near q (dof vector): ``B c`` times `shrinkage`.
+    shrinkage
+        What brings ``B c`` into the ball where there is one, at most 1.
     distance
         ``‖q - inside‖_Q``, at least the distance of q from the class.
     size
@@ -62,6 +64,7 @@ class Split:
     coordinates: Array
     outside: float
     inside: Array
+    shrinkage: float
     distance: float
     size: float
 
@@ -261,7 +264,12 @@ class ParameterSpace(Shown):
         factor = self.shrinkage(member)
         inside = member * factor
         distance = outside if factor == 1.0 else self.norm(q - inside)
-        return Split(c, outside, inside, distance, self.norm(q))
+        return Split(c, outside, inside, factor, distance, self.norm(q))
+
+    def split_of_inside(self, split: Split) -> Split:
+        """That of ``split.inside``, which lies in the class, without another projection."""
+        inside = split.inside
+        return Split(split.coordinates * split.shrinkage, 0.0, inside, 1.0, 0.0, self.norm(inside))
 
     def nearest(self, field: Any) -> Array:
         """A field of the class near `field`: its projection, shrunk into the ball where there is one."""

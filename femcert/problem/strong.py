@@ -51,6 +51,8 @@ class Given:
     name: str
     sign: str = "any"
 
+    exponential = False
+
     @property
     def varies(self) -> bool:
         """Whether the value may vary within an element."""
@@ -231,8 +233,8 @@ class Exponential(Interpolant):
         return field, None if slope is None else field * slope
 
 
-# What the parameter, a state or a rate is in a strong form.
-Field = Interpolant
+# What stands in the slots of a strong form.
+Field = Given | Interpolant
 
 
 @dataclass(frozen=True)
@@ -251,9 +253,9 @@ class StrongForm:
         time of a state whose initial value is unknown.
     """
 
-    conductivity: Given | Field
-    reaction: Given | Field
-    source: Given | Field
+    conductivity: Field
+    reaction: Field
+    source: Field
     boundary: BoundaryConditions
     unknown: str = "source"
 
@@ -282,7 +284,7 @@ class StrongForm:
         return r
 
 
-def differences(field: Given | Field, points: Points, step: float | Array) -> Array:
+def differences(field: Field, points: Points, step: float | Array) -> Array:
     """The gradient of a field inside of the cells, ``(dimension, points)``, by central differences of its values.
 
     Of order four; `step` is a length, or one for each point. Zero where the field does not vary within an element.

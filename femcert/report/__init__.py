@@ -4,8 +4,8 @@ from .field_files import write_fields
 from .modulus_figure import plot_modulus
 from .selection_figure import plot_selection
 from .stability_figure import plot_stability
-from .study_figure import plot_meshes, plot_study
-from .write import write_report
+from .study import plot_meshes, plot_study
+from .write import write_report, write_summary
 
 __all__ = [
     "plot_meshes",
@@ -15,4 +15,5 @@ __all__ = [
     "plot_study",
     "write_fields",
     "write_report",
+    "write_summary",
 ]

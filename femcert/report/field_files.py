@@ -12,14 +12,13 @@ import numpy as np
 from skfem import Basis
 
 from ..checks import Array
-from ..errors import FemcertError, InputError
+from ..errors import InputError
+from ..files import written
 from ..mesh.elements import degree
 from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
-from ..residual.dual import dual_norm
 from ..selection import Selection
-from .files import write_atomically
-from .selection_maps import MOST_EQUILIBRATED, Shown, known_stability
+from .scene import Scene, known_stability
 
 # By corners of a cell: its name in meshio, linear and quadratic, and in XDMF.
 _CELLS = {
@@ -49,21 +48,20 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
         raise InputError(f"selection is a {type(selection).__name__}; expected a Selection")
     if not isinstance(path, (str, Path)) or Path(path).suffix not in _WRITERS:
         raise InputError(f"path is {path!r}; expected a file name that ends in {' or '.join(_WRITERS)}")
-    shown = Shown.of(selection, problem)
-    if shown is None:
+    scene = Scene.of(selection, problem)
+    if scene is None:
         raise InputError("a selection from a file knows no mesh; give the problem, too")
-    sheet = FieldSheet(shown.problem)
-    _add_reconstructions(sheet, selection, shown)
-    _add_indicators(sheet, shown)
-    if (weakest := known_stability(selection, shown)[0]) is not None and weakest.weakest is not None:
-        sheet.add("weakest_direction", weakest.weakest, shown.problem.parameters.basis)
+    sheet = FieldSheet(scene.problem)
+    _add_reconstructions(sheet, selection, scene)
+    for role, found in scene.physics()[0].items():
+        sheet.cell_data[f"{role}_indicators"] = [found.indicators]
+    if (weakest := known_stability(selection, scene)[0]) is not None and weakest.weakest is not None:
+        sheet.add("weakest_direction", weakest.weakest, scene.problem.parameters.basis)
     if selection.comparison is not None:
-        sheet.add("deciding_truth", selection.comparison.truth, shown.problem.parameters.basis)
+        sheet.add("deciding_truth", selection.comparison.truth, scene.problem.parameters.basis)
     target = Path(path)
-    try:
-        write_atomically(target, lambda draft: _WRITERS[target.suffix](draft, sheet.mesh()))
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror or error}") from None
+    with written(target) as draft:
+        _WRITERS[target.suffix](draft, sheet.mesh())
     return target
 
 
@@ -106,30 +104,19 @@ class FieldSheet:
         return meshio.Mesh(points, cells, point_data=self.point_data, cell_data=self.cell_data)
 
 
-def _add_reconstructions(sheet: FieldSheet, selection: Selection, shown: Shown) -> None:
-    problem = shown.problem
+def _add_reconstructions(sheet: FieldSheet, selection: Selection, scene: Scene) -> None:
+    problem = scene.problem
     for what, basis in (("parameter", problem.parameters.basis), ("state", problem.basis)):
         selected = getattr(selection, what)
         if selected is not None:
             sheet.add(what, selected, basis)
-        fields = {role: getattr(candidate, what) for role, candidate in shown.candidates.items()}
+        fields = {role: getattr(candidate, what) for role, candidate in scene.candidates.items()}
         known = {role: np.asarray(values) for role, values in fields.items() if values is not None}
         for role, values in known.items():
             sheet.add(f"{role}_{what}", values, basis)
         # One may be a whole trajectory where the other has the observation times.
         if len(known) == 2 and known["learned"].shape == known["baseline"].shape:
             sheet.add(f"difference_{what}", known["learned"] - known["baseline"], basis)
-
-
-def _add_indicators(sheet: FieldSheet, shown: Shown) -> None:
-    mesh = shown.problem.basis.mesh
-    method = "equilibrated" if mesh.nelements <= MOST_EQUILIBRATED else "indicator"
-    for role, candidate in shown.candidates.items():
-        try:
-            found = dual_norm(shown.problem, candidate, method)
-        except FemcertError:
-            return
-        sheet.cell_data[f"{role}_indicators"] = [found.indicators]
 
 
 def _write_vtu(path: Path, mesh: meshio.Mesh) -> None:

@@ -1,4 +1,7 @@
-"""Finite-element fields as lines, images and surfaces, for any scalar Lagrange element."""
+"""Fields of 1D and 2D meshes: as lines, images and surfaces on axes, and as pictures in a page.
+
+In a page they are vectors where the mesh is small, else an image inside the SVG.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,21 @@ from typing import Any
 import numpy as np
 from skfem import Basis, ElementLineP1, ElementTriP1
 
+from ..checks import Array
 from ..errors import InputError
-from .style import IMAGE_MAP
+from . import style
+from .pictures import SOFT, Picture, axes_within, picture
+
+# Above this, an image is smaller than the triangles it shows.
+MOST_VECTOR = 1500
+BANDS = 24
+MOST_MARKS = 400
+# Left, bottom, right and top, in inches.
+MAP_MARGINS = (0.42, 0.27, 0.76, 0.17)
+LINE_MARGINS = (0.68, 0.43, 0.12, 0.32)
 
 
-def draw_line(axes: Any, basis: Basis, values: Any, **style: Any) -> None:
+def draw_line(axes: Any, basis: Basis, values: Any, **look: Any) -> None:
     """A field on a line mesh, element by element: exact for P0 and P1, four pieces per element for P2."""
     if basis.mesh.dim() != 1:
         raise InputError(f"draw_line takes a line mesh; this one has dimension {basis.mesh.dim()}")
@@ -21,22 +34,22 @@ def draw_line(axes: Any, basis: Basis, values: Any, **style: Any) -> None:
     # Left end first, whatever the orientation of the element.
     pieces = np.where(ends[0] <= ends[1], pieces, pieces[::-1])
     order = pieces.T.ravel()
-    axes.plot(mesh.p[0, order], z[order], **style)
+    axes.plot(mesh.p[0, order], z[order], **look)
 
 
-def draw_image(axes: Any, basis: Basis, values: Any, **style: Any) -> Any:
+def draw_image(axes: Any, basis: Basis, values: Any, **look: Any) -> Any:
     """A field on a triangle or quadrilateral mesh in colours; returns what a colour bar needs."""
     triangles, z = triangulated(basis, values)
-    image = axes.tripcolor(triangles, z, shading="gouraud", **{"cmap": IMAGE_MAP, "rasterized": True, **style})
+    image = axes.tripcolor(triangles, z, shading="gouraud", **{"cmap": style.IMAGE_MAP, "rasterized": True, **look})
     axes.set_aspect("equal")
     axes.margins(0.0)
     return image
 
 
-def draw_surface(axes: Any, basis: Basis, values: Any, **style: Any) -> Any:
+def draw_surface(axes: Any, basis: Basis, values: Any, **look: Any) -> Any:
     """A field on a 2D mesh as a surface over the plane; `axes` must be three-dimensional."""
     triangles, z = triangulated(basis, values)
-    return axes.plot_trisurf(triangles, z, **{"cmap": IMAGE_MAP, "linewidth": 0.0, "antialiased": False, **style})
+    return axes.plot_trisurf(triangles, z, **{"cmap": style.IMAGE_MAP, "linewidth": 0.0, "antialiased": False, **look})
 
 
 def triangulated(basis: Basis, values: Any) -> tuple[Any, Any]:
@@ -51,3 +64,150 @@ def triangulated(basis: Basis, values: Any) -> tuple[Any, Any]:
     mesh, z = basis.refinterp(np.asarray(values), nrefs=1)
     t = mesh.t if len(mesh.t) == 3 else np.hstack([mesh.t[[0, 1, 2]], mesh.t[[0, 2, 3]]])
     return Triangulation(mesh.p[0], mesh.p[1], t.T), z
+
+
+def lines_picture(
+    name: str,
+    title: str,
+    basis: Any,
+    lines: list[tuple[str, Array, dict[str, Any]]],
+    *,
+    caption: str = "",
+    marks: Any = None,
+) -> Picture:
+    """Fields on a line mesh, with their names; `marks` are points of the x axis."""
+
+    def draw(figure: Any) -> None:
+        axes = axes_within(figure, *LINE_MARGINS)
+        style.tidy(axes)
+        for label, values, look in lines:
+            draw_line(axes, basis, values, label=label, **look)
+        if marks is not None and len(marks) <= MOST_MARKS:
+            places = np.asarray(marks).ravel()
+            look = {"color": SOFT, "marker": "|", "linestyle": "none", "clip_on": False}
+            axes.plot(places, np.zeros(len(places)), transform=axes.get_xaxis_transform(), label="sensors", **look)
+        axes.set_xlabel("x")
+        axes.yaxis.get_major_formatter().set_powerlimits((-2, 4))
+        legend_above(axes)
+
+    return picture(name, title, draw, caption=caption, size=(4.8, 3.0), wide=True)
+
+
+def field_picture(
+    name: str,
+    title: str,
+    basis: Any,
+    values: Array,
+    *,
+    limits: tuple[float, float] | None = None,
+    signed: bool = False,
+    caption: str = "",
+    marks: Any = None,
+) -> Picture:
+    """A field on a 2D mesh in colours; `signed` centres them at zero, `marks` are points ``(n, 2)``."""
+    low, high = (float(values.min()), float(values.max())) if limits is None else limits
+    if signed:
+        low, high = -max(-low, high, 0.0), max(-low, high, 0.0)
+    if not high - low > 1e-12 * max(abs(low), abs(high)):
+        # One colour, in the middle of a scale that can be drawn.
+        low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
+
+    def draw(figure: Any) -> None:
+        axes = axes_within(figure, *MAP_MARGINS)
+        look = {"cmap": style.SIGNED_MAP if signed else style.IMAGE_MAP, "vmin": low, "vmax": high}
+        joined = _joined(basis, values)
+        if joined is None:
+            image = draw_image(axes, basis, values, **look)
+        else:
+            triangles, z = joined
+            # Values at the ends of the scale belong to the outer bands.
+            z = np.clip(z, low, high - 1e-9 * (high - low))
+            image = axes.tricontourf(triangles, z, levels=np.linspace(low, high, BANDS + 1), **look)
+            # Hides the hairlines between bands.
+            image.set(edgecolor="face", linewidth=0.8, rasterized=len(triangles.triangles) > MOST_VECTOR)
+        if marks is not None and len(marks) <= MOST_MARKS:
+            axes.scatter(*np.asarray(marks).T, s=9.0, color="white", edgecolor="black", linewidth=0.7, zorder=3)
+        _dress_map(figure, axes, image)
+
+    return picture(name, title, draw, caption=caption, size=_map_size(basis.mesh))
+
+
+def elements_picture(name: str, title: str, mesh: Any, values: Array, most: float, *, caption: str = "") -> Picture:
+    """A number for each element, from zero to `most`: steps on a line, coloured elements in the plane."""
+    top = most if most > 0.0 else 1.0
+
+    def draw(figure: Any) -> None:
+        axes = axes_within(figure, *(LINE_MARGINS if mesh.dim() == 1 else MAP_MARGINS))
+        if mesh.dim() == 1:
+            style.tidy(axes)
+            ends = np.sort(mesh.p[0, mesh.t], axis=0)
+            order = np.argsort(ends[0])
+            edges = np.append(ends[0, order], ends[1, order[-1]])
+            axes.stairs(values[order], edges, color=style.RED, fill=True, alpha=0.55)
+            axes.set(xlabel="x", ylim=(0.0, 1.05 * top))
+            return
+        from matplotlib.collections import PolyCollection
+
+        corners = np.moveaxis(mesh.p[:, mesh.t[: 3 if len(mesh.t) in (3, 6) else 4]], 0, 2)
+        # One array, not a list of polygons, which takes far longer. Its extent is that of the mesh.
+        image = PolyCollection(np.swapaxes(corners, 0, 1), array=values, cmap=style.MESH_MAP)
+        image.set(clim=(0.0, top), edgecolor="face", linewidth=0.4, rasterized=mesh.nelements > MOST_VECTOR)
+        axes.add_collection(image, autolim=False)
+        axes.set_aspect("equal")
+        axes.set(xlim=_extent(mesh.p[0]), ylim=_extent(mesh.p[1]))
+        _dress_map(figure, axes, image)
+
+    size = (4.0, 2.5) if mesh.dim() == 1 else _map_size(mesh)
+    return picture(name, title, draw, caption=caption, size=size)
+
+
+def legend_above(axes: Any, left: float = 0.08) -> None:
+    """A legend in the margin above the axes, beside the place of a common factor of the numbers."""
+    look = {"ncols": 3, "frameon": False, "fontsize": 8.5, "handlelength": 2.0, "handletextpad": 0.5}
+    axes.legend(loc="lower left", bbox_to_anchor=(left, 1.0), columnspacing=1.2, **look)
+
+
+def _dress_map(figure: Any, axes: Any, image: Any) -> None:
+    """A colour bar with few numbers, no frame."""
+    from matplotlib.ticker import MaxNLocator
+
+    box, width = axes.get_position(), figure.get_size_inches()[0]
+    beside = figure.add_axes((box.x1 + 0.1 / width, box.y0, 0.1 / width, box.height))
+    bar = figure.colorbar(image, cax=beside, ticks=MaxNLocator(6))
+    bar.outline.set_visible(False)
+    # Two hundred colours, or the few of a map in bands.
+    bar.solids.set(edgecolor="face", rasterized=bar.solids.get_array().size > 2 * BANDS)
+    bar.formatter.set_powerlimits((-2, 4))
+    beside.tick_params(length=2.5, labelsize=9)
+    axes.set_frame_on(False)
+    axes.tick_params(length=2.5, labelsize=8.5)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(4))
+
+
+def _extent(values: Array) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+def _map_size(mesh: Any) -> tuple[float, float]:
+    """Width and height in inches for a map of the shape of the mesh."""
+    left, bottom, right, top = MAP_MARGINS
+    width, height = np.ptp(mesh.p, axis=1)
+    return 3.4, (3.4 - left - right) * float(np.clip(height / width, 0.3, 1.6)) + bottom + top
+
+
+def _joined(basis: Any, values: Array) -> tuple[Any, Array] | None:
+    """Triangles that share their vertices, and the values there; None for a field with jumps."""
+    from matplotlib.tri import Triangulation
+
+    triangles, z = triangulated(basis, values)
+    if len(z) == basis.N:
+        # One value a dof: they are shared as they are.
+        return triangles, z
+    scale = 1e-9 * float(np.ptp(basis.mesh.p))
+    places = np.round(np.column_stack([triangles.x, triangles.y]) / scale).astype(np.int64)
+    _, first, owner = np.unique(places, axis=0, return_index=True, return_inverse=True)
+    owner = owner.ravel()
+    if not np.abs(z - z[first][owner]).max() <= 1e-9 * max(float(np.abs(z).max()), 1e-300):
+        return None
+    return Triangulation(triangles.x[first], triangles.y[first], owner[triangles.triangles]), z[first]

@@ -1,15 +1,17 @@
-"""What a page says about a selection: the decision, what it claims, and where it comes from."""
+"""What a page says about a selection: the decision, what it claims, both radii part by part, and where it is from."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate
+from ..certificate.parts import PARTS, radius_parts
 from ..selection import Selection
 from .html import digits
-from .selection_maps import Shown
+from .scene import Scene
 
 # How a rule measures, in its own record, and in words.
 _OPTIONS = {
@@ -35,6 +37,21 @@ _CLAIMS = {
     "continuous": "every parameter of the admissible class that explains the data within the noise, for the equation "
     "itself, lies within it",
 }
+# Part -> (what to call it, what it is).
+PART_WORDS = {
+    "data": ("Data", "what the candidate does not explain of the data"),
+    "pde": ("Physics", "how far it is from solving the equation"),
+    "bc": ("Boundary", "how far it is from the boundary values"),
+    "noise": ("Noise", "what the data themselves are off by, at most"),
+    "optimality": ("Optimization", "how far its solver stopped from a minimum"),
+    "consistent": ("Consistent set", "how far a parameter that explains the data can be"),
+    "admissibility": ("Outside the class", "the part of the candidate that the admissible class does not have"),
+    "other": ("Remainder", "what the proof adds"),
+}
+# Narrower than this share of the longest bar, a part is not seen.
+LEAST_WIDTH = 2e-3
+# Smaller than this share, it is rounding.
+ROUNDING = 1e-9
 
 
 def decision_words(selection: Selection) -> tuple[str, str]:
@@ -114,6 +131,70 @@ def _sided(certificate: Certificate | None) -> str:
     return side if certificate.size is None else f"{side}, {certificate.scale_of_answer}"
 
 
+@dataclass(frozen=True)
+class Bar:
+    """One radius: whose, its value and what that is, and (part, value, width in percent) of what is wide enough."""
+
+    name: str
+    radius: float
+    words: str
+    proven: bool
+    parts: list[tuple[str, float, float]]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Both radii on one scale.
+
+    Attributes
+    ----------
+    bars
+        The baseline's first.
+    limit
+        Where the learned bar must end to be accepted, in percent; None where radii do not decide.
+    rows
+        Each part with a value beyond rounding anywhere: (key, name, meaning, baseline, learned), None without a
+        certificate.
+    """
+
+    bars: list[Bar]
+    limit: float | None
+    rows: list[tuple[str, str, str, float | None, float | None]]
+
+    @property
+    def seen(self) -> set[str]:
+        """The parts that are wide enough to see in a bar."""
+        return {part for bar in self.bars for part, _, _ in bar.parts}
+
+
+def radius_bars(selection: Selection) -> Bars | None:
+    """The bars of a selection; None without a certificate."""
+    named = (("baseline", selection.baseline), ("learned", selection.learned))
+    certificates = {name: c for name, c in named if c is not None}
+    if not certificates:
+        return None
+    parts = {name: radius_parts(c, selection.rule) for name, c in certificates.items()}
+    decides = "baseline" in certificates and selection.comparison is None
+    end = certificates["baseline"].radius.value + selection.tolerance if decides else 0.0
+    longest = max([end, *(c.radius.value for c in certificates.values())]) or 1.0
+    bars = []
+    for name, certificate in certificates.items():
+        wide = [(part, value, 100.0 * value / longest) for part, value in _ordered(parts[name])]
+        words = f"{certificate.radius.side}, {certificate.scope}"
+        words = "estimate" if certificate.scope == "estimate" else words
+        words += "" if certificate.size is None else f"; {certificate.scale_of_answer}"
+        seen = [entry for entry in wide if entry[2] >= 100.0 * LEAST_WIDTH]
+        bars.append(Bar(name, certificate.radius.value, words, certificate.radius.side == "upper", seen))
+    used = [part for part in PARTS if any(found.get(part, 0.0) > ROUNDING * longest for found in parts.values())]
+    values = [[parts[n].get(part, 0.0) if n in parts else None for n, _ in named] for part in used]
+    rows = [(part, *PART_WORDS[part], left, right) for part, (left, right) in zip(used, values, strict=True)]
+    return Bars(bars, 100.0 * end / longest if decides else None, rows)
+
+
+def _ordered(parts: dict[str, float]) -> list[tuple[str, float]]:
+    return [(part, parts[part]) for part in PARTS if parts.get(part, 0.0) > 0.0]
+
+
 def rule_words(record: dict[str, Any]) -> str:
     """The rule that was fixed beforehand, in a sentence; nothing where the record is empty."""
     if not record:
@@ -131,7 +212,7 @@ def rule_words(record: dict[str, Any]) -> str:
     return f"Rule: {record.get('name')} with the weights {weights}. Physics is measured {physics}."
 
 
-def provenance(selection: Selection, shown: Shown | None) -> list[tuple[str, str]]:
+def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str]]:
     """Everything that one needs to do it again, as (what, value)."""
     rule = dict(selection.rule)
     rows = [("rule", str(rule.pop("name", "-"))), ("tolerance", f"{selection.tolerance:g}")]
@@ -139,8 +220,8 @@ def provenance(selection: Selection, shown: Shown | None) -> list[tuple[str, str
     seed = rule.pop("seed", None)
     rows += [(_OPTIONS.get(name, name), _said(value)) for name, value in rule.items()]
     rows += [] if seed is None else [("seed of the rule", str(seed))]
-    rows += [] if shown is None else _problem_rows(shown)
-    rows += _candidate_rows(selection, shown)
+    rows += [] if scene is None else _problem_rows(scene)
+    rows += _candidate_rows(selection, scene)
     rows += [] if selection.solver is None else [("solver of the state equation", str(selection.solver))]
     return rows + [(f"version of {name}", text) for name, text in selection.versions.items()]
 
@@ -151,8 +232,8 @@ def _said(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _problem_rows(shown: Shown) -> list[tuple[str, str]]:
-    problem = shown.problem
+def _problem_rows(scene: Scene) -> list[tuple[str, str]]:
+    problem = scene.problem
     mesh, space = problem.basis.mesh, problem.parameters
     sizes = mesh.params() if mesh.dim() > 1 else np.ptp(mesh.p[0, mesh.t], axis=0)
     rows = [
@@ -164,9 +245,9 @@ def _problem_rows(shown: Shown) -> list[tuple[str, str]]:
         ("admissible class", f"{type(space).__name__}, {space.dimension:,} coordinates"),
         ("observations", f"{problem.observation_count:,} by {type(problem.sensors).__name__}"),
     ]
-    if shown.data is not None:
-        weighted = "" if shown.data.covariance is None else ", weighted by their covariance"
-        rows.append(("noise level", f"{shown.data.noise_level:.4g}{weighted}"))
+    if scene.data is not None:
+        weighted = "" if scene.data.covariance is None else ", weighted by their covariance"
+        rows.append(("noise level", f"{scene.data.noise_level:.4g}{weighted}"))
     return rows
 
 
@@ -174,9 +255,9 @@ def _element(basis: Any) -> str:
     return type(basis.elem).__name__.removeprefix("Element")
 
 
-def _candidate_rows(selection: Selection, shown: Shown | None) -> list[tuple[str, str]]:
+def _candidate_rows(selection: Selection, scene: Scene | None) -> list[tuple[str, str]]:
     rows = []
-    candidates = {} if shown is None else shown.candidates
+    candidates = {} if scene is None else scene.candidates
     for role, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
         candidate = candidates.get(role)
         if certificate is not None:

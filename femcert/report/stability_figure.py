@@ -14,8 +14,6 @@ from ..stability.directions import Directions
 from . import style
 from .fields import draw_image, draw_line
 
-# Blue for negative, red for positive values of a direction, white for none.
-SIGNED_MAP = "RdBu_r"
 SIGMA = r"$\sigma$"
 SEEN, HIDDEN, NOISE = style.BLUE, style.RED, style.BLACK
 DIRECTION_LOOKS: tuple[dict[str, Any], ...] = (
@@ -151,7 +149,7 @@ def _with_images(directions: Directions, level: float, known: bool, heading: tup
     weakest = _weakest(directions)
     most = max(float(np.abs(field).max()) for _, field in weakest)
     for axes, (name, field) in zip(below, weakest, strict=False):
-        image = draw_image(axes, basis, field, vmin=-most, vmax=most, cmap=SIGNED_MAP)
+        image = draw_image(axes, basis, field, vmin=-most, vmax=most, cmap=style.SIGNED_MAP)
         axes.set_title(name, fontsize=10, loc="left")
         figure.colorbar(image, ax=axes, label="parameter q of norm 1", shrink=0.85)
     for axes in (map_axes, *below):

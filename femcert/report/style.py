@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .files import write_atomically
+from ..files import written
 
 # Okabe and Ito's colours, told apart with any colour vision.
 BLACK, BLUE, GREEN, RED, PINK, ORANGE, SKY = (
@@ -25,6 +25,8 @@ BLACK, BLUE, GREEN, RED, PINK, ORANGE, SKY = (
 GREY = "#6b7280"
 # Perceptually uniform, also in grey.
 IMAGE_MAP = "cividis"
+# Blue for negative, red for positive values of a direction, white for none.
+SIGNED_MAP = "RdBu_r"
 # From light to dark, so that the edges of elements show where there is little to show.
 MESH_MAP = "YlOrRd"
 DPI = 150
@@ -138,5 +140,6 @@ def write_figure(path: Any, draw: Callable[[], Any]) -> Path:
         raise InputError(f"path is {str(path)!r}; expected a file name that ends in {', '.join(most)} or {last}")
     target = Path(path)
     figure = draw()
-    write_atomically(target, lambda draft: save(figure, draft, kind))
+    with written(target) as draft:
+        save(figure, draft, kind)
     return target

@@ -1,17 +1,23 @@
-"""Writes the page of a result."""
+"""Writes a result: its page, and the numbers of a selection as a table for other programs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
+from ..bound import Bound
+from ..certificate import Certificate
 from ..errors import InputError
+from ..files import write_csv, write_text
 from ..problem.base import Problem
 from ..selection import Selection
 from ..study import Study
-from .files import write_atomically
 from .selection_page import selection_page
 from .study import study_page
+
+COLUMNS = ("candidate", "name", "selected", "quantity", "value", "side", "source", "status")
 
 
 def write_report(
@@ -50,11 +56,34 @@ def write_report(
         text = selection_page(result, problem=problem, timings=timings, origin=origin)
     else:
         raise InputError(f"result is a {type(result).__name__}; expected a Study or a Selection")
-    target = Path(path)
-    write_atomically(target, lambda draft: _write(draft, text))
-    return target
+    write_text(path, text)
+    return Path(path)
 
 
-def _write(path: Path, text: str) -> None:
-    # Names may come from files whose names are not UTF-8.
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+def write_summary(selection: Selection, path: str | Path, *, noise: str = "of the data") -> None:
+    """CSV with a row for each number of both certificates; a certificate that could not be made has no rows.
+
+    Parameters
+    ----------
+    noise
+        Where the noise level comes from.
+    """
+    rows = []
+    for role, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
+        if certificate is not None:
+            selected = "yes" if selection.accepted == (role == "learned") else "no"
+            head = {"candidate": role, "name": certificate.name, "selected": selected, "status": selection.status}
+            rows += [{**head, "quantity": name, **bound.to_dict()} for name, bound in _numbers(certificate, noise)]
+    write_csv(path, COLUMNS, rows)
+
+
+def _numbers(certificate: Certificate, noise: str) -> Iterator[tuple[str, Bound]]:
+    radius = certificate.radius
+    yield "radius", radius
+    if certificate.relative is not None and np.isfinite(certificate.relative):
+        source = f"part of the {certificate.norm} of the answer"
+        yield "relative radius", Bound(certificate.relative, radius.side, source)
+    yield from certificate.residuals.items()
+    yield "noise level", Bound(certificate.noise_level, "upper", noise)
+    if certificate.stability is not None:
+        yield "stability constant", certificate.stability.constant

@@ -4,7 +4,7 @@ The physics residual comes as the paper's RMS, and as a dual norm over the conti
 """
 
 from .boundary import boundary_norm
-from .dual import DualNorm, dual_norm
+from .dual import DualNorm, dual_norm, dual_norm_of_functions
 from .friedrichs import friedrichs_constant, poincare_constant
 from .heat import SpaceTimeNorm, space_time_norm
 from .majorant import flux_majorant
@@ -19,6 +19,7 @@ __all__ = [
     "SpaceTimeNorm",
     "boundary_norm",
     "dual_norm",
+    "dual_norm_of_functions",
     "evaluate",
     "flux_majorant",
     "friedrichs_constant",

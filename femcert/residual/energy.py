@@ -50,8 +50,8 @@ class StateNorm:
     basis: Basis
     matrix: Any
     factor: Factorization
-    diffusion: Given | Field | None = None
-    reaction: Given | Field | None = None
+    diffusion: Field | None = None
+    reaction: Field | None = None
     robin: tuple[Part, ...] = ()
 
     def lift(self, values: Array, free: NDArray[np.int64]) -> Array:
@@ -105,7 +105,7 @@ class StateNorm:
             raise UncertifiedError("the operator is definite only on the free dofs: no energy norm; use norm='h1'")
         return max(square, 0.0) + 1e-14 * size
 
-    def _stretch(self, field: Given | Field, shape: int, rational: bool) -> tuple[Array, list[str]]:
+    def _stretch(self, field: Field, shape: int, rational: bool) -> tuple[Array, list[str]]:
         """Factors on the elements by which quadrature may miss ``int field N`` (or ``int field N / det J``), N >= 0.
 
         N is a polynomial of degree `shape`. The rule integrates N times a Taylor polynomial of the rest exactly; if

@@ -16,7 +16,7 @@ from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.states import StateEquation
-from ..problem.strong import Field, StrongForm
+from ..problem.strong import Interpolant, StrongForm
 from ..shown import Shown
 from .elliptic import bounded
 from .energy import state_equation, state_norm
@@ -99,7 +99,7 @@ def space_time_norm(problem: Problem, candidate: Candidate, *, below: bool = Tru
         for s, weight in zip((points + 1.0) / 2.0, weights / 2.0 * k, strict=True):
             value, rate = _reconstructed(u, step, s, k, quadratic=time.scheme == "crank-nicolson")
             # With the same coefficients at all times, so that what is known of them is found once.
-            form = replace(still, source=Field(equation.basis, -rate))
+            form = replace(still, source=Interpolant(equation.basis, -rate))
             high, low, more = _at_time(workspace, form, factor, value, below)
             doubt = doubt or more
             upper[step] += weight * high**2

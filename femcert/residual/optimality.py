@@ -31,7 +31,7 @@ def reduced_gradient(problem: Problem, data: Data, coefficients: Array, *, weigh
     The objective is ``½ ‖H u - y‖_Y² + ½ weight ‖q‖_Q²``.
     """
     c = np.asarray(coefficients)
-    gradient = problem.misfit_gradient(problem.parameters.field(c), data)
+    gradient = problem.misfit_gradient(problem.parameters.field(c), data, coordinates=c)
     return np.asarray(gradient + weight * (problem.parameters.gram @ c))
 
 
@@ -54,8 +54,15 @@ def reduced_gradient_norm(
     """
     number(weight, "weight", least=0.0)
     c = _coordinates(problem, problem.check_parameter(parameter))
-    g = reduced_gradient(problem, problem.check_data(data), c, weight=weight)
-    return _gradient_norm(problem, data, c, g, weight, bounds)
+    return gradient_norm(problem, problem.check_data(data), c, weight=weight, bounds=bounds)
+
+
+def gradient_norm(
+    problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0, bounds: tuple[Any, Any] | None = None
+) -> float:
+    """`reduced_gradient_norm` at coordinates in the class."""
+    g = reduced_gradient(problem, data, coefficients, weight=weight)
+    return _gradient_norm(problem, data, coefficients, g, weight, bounds)
 
 
 def curvature(problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0) -> float:

@@ -19,7 +19,7 @@ from ..checks import Array
 from ..mesh.elements import degree
 from ..mesh.geometry import bend
 from ..mesh.sample import MOST_ORDER, Sampler
-from ..problem.strong import Field, Given, StrongForm, is_zero
+from ..problem.strong import Field, Given, Interpolant, StrongForm, is_zero
 
 # Remainders below this are not worth more points: relative to a squared error, and relative to a squared state; on
 # lines, where points cost little, rounding.
@@ -69,10 +69,10 @@ class FieldShape:
         return self.high + self.missed
 
 
-def shape_of(field: Given | Field, mesh: Any) -> FieldShape:
+def shape_of(field: Field, mesh: Any) -> FieldShape:
     """Degree, spread and minimum of a field, from what it is; nothing but a sampled minimum of an unknown function."""
     flat = np.zeros(mesh.nelements)
-    if isinstance(field, Field) and not (field.exponential or field.sign == "positive"):
+    if isinstance(field, Interpolant) and not (field.exponential or field.sign == "positive"):
         return FieldShape(field.degree, flat, flat, flat, flat)
     if isinstance(field, Given) and not field.varies:
         value = field.at(Sampler(mesh, 0))[:, 0]
@@ -83,7 +83,7 @@ def shape_of(field: Given | Field, mesh: Any) -> FieldShape:
         return FieldShape(None, flat, samples.min(axis=1), samples.max(axis=1), flat, doubt=doubt)
     fit, missed = field.fit(mesh), field.missed(mesh)
     size, spread = np.abs(fit.mean), fit.spread
-    if isinstance(field, Field) and field.exponential:
+    if field.exponential:
         # The exponential of a constant is one too.
         with np.errstate(over="ignore"):
             low, high = np.exp(fit.mean - spread), np.exp(fit.mean + spread)

@@ -15,13 +15,14 @@ from ..mesh.elements import mass_matrix
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
+from ..problem.space import Split
 from ..problem.states import TimeStepping
 from ..shown import Shown
 from .boundary import boundary_norm
 from .dual import METHODS, dual_norm
 from .energy import state_equation
 from .heat import has_trajectory, space_time_norm
-from .optimality import reduced_gradient_norm
+from .optimality import gradient_norm
 
 # In the order of the paper.
 COMPONENTS = ("data", "pde", "bc", "optimality", "admissibility")
@@ -64,11 +65,21 @@ class Residuals(Shown):
 
 
 def evaluate(
-    problem: Problem, data: Data, candidate: Candidate, *, pde_norm: str = "rms", norm: str = "energy"
+    problem: Problem,
+    data: Data,
+    candidate: Candidate,
+    *,
+    pde_norm: str = "rms",
+    norm: str = "energy",
+    split: Split | None = None,
 ) -> Residuals:
-    """Residual components of `candidate`: physics and boundary as `physics_residuals` says, by default the paper's."""
+    """Residual components of `candidate`: physics and boundary as `physics_residuals` says, by default the paper's.
+
+    `split` is that of its parameter, where it is known already.
+    """
     check_candidate(problem, candidate)
     problem.check_data(data)
+    split = split or problem.parameters.split(candidate.parameter)
     q = candidate.parameter
     u = problem.solve(q) if candidate.state is None else candidate.state
     pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
@@ -76,21 +87,21 @@ def evaluate(
         data=Bound(_misfit(problem, data, u, q), "upper", "norm of H u - y"),
         pde=pde,
         bc=bc,
-        optimality=optimality_residual(problem, data, candidate),
-        admissibility=Bound(problem.parameters.distance(q), "upper", "distance from the admissible class"),
+        optimality=optimality_residual(problem, data, candidate, split),
+        admissibility=Bound(split.distance, "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,
     )
 
 
-def parameter_misfit(problem: Problem, data: Data, candidate: Candidate) -> Bound:
+def parameter_misfit(problem: Problem, data: Data, candidate: Candidate, split: Split) -> Bound:
     """``‖H S p - y‖_Y``, for rules that do not look at states.
 
     For a linear problem p is the part of the parameter in the class; else the whole of it, since the part may be none
     that the equation allows.
     """
-    space, p = problem.parameters, candidate.parameter
+    p = candidate.parameter
     if problem.linearize(p).everywhere:
-        p = space.field(space.project(p)[0])
+        p = problem.parameters.field(split.coordinates)
     source = "norm of H u - y, state recomputed" if problem.states else "norm of H q - y"
     return Bound(_misfit(problem, data, problem.solve(p), p), "upper", source)
 
@@ -101,11 +112,11 @@ def _misfit(problem: Problem, data: Data, state: Any, parameter: Array) -> float
     return misfit + problem.lost_to_rounding(data, state, parameter)
 
 
-def optimality_residual(problem: Problem, data: Data, candidate: Candidate) -> Bound:
+def optimality_residual(problem: Problem, data: Data, candidate: Candidate, split: Split) -> Bound:
     """What the candidate reports, or else the gradient of its data misfit."""
     if candidate.optimality is not None:
         return Bound(candidate.optimality, "estimate", "reported by the candidate")
-    gradient = reduced_gradient_norm(problem, data, candidate.parameter)
+    gradient = gradient_norm(problem, data, split.coordinates * split.shrinkage)
     return Bound(gradient, "estimate", "gradient of the data misfit; none was reported")
 
 

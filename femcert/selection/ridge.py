@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular, svd
+from scipy.linalg import eigh, solve_triangular
 
 from ..checks import Array
+from ..problem.forward import Normal
 from ..problem.space import ParameterSpace
 
 # Up to this many coordinates, or as many as there are data, columns are decomposed.
@@ -58,11 +59,10 @@ class Lift(Protocol):
         ...
 
 
-def ridge_of_columns(F: Array, y: Array, space: ParameterSpace) -> Ridge:
-    """For few coordinates: a dense SVD of ``F R^-1`` with ``G = R' R``."""
-    R = space.root
-    U, sigma, Vt = svd(solve_triangular(R, F.T, trans="T").T, full_matrices=False)
-    return _ridge(U, sigma, y, lambda s: solve_triangular(R, Vt[: len(s)].T @ s))
+def ridge_of_columns(normal: Normal, y: Array, space: ParameterSpace) -> Ridge:
+    """For few coordinates: the SVD of ``F R^-1`` with ``G = R' R``."""
+    _, U, sigma, Vt = normal
+    return _ridge(U, sigma, y, lambda s: solve_triangular(space.root, Vt[: len(s)].T @ s))
 
 
 def ridge_of_rows(F: Array, y: Array, space: ParameterSpace) -> Ridge:

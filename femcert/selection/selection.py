@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -17,6 +16,7 @@ import numpy as np
 from ..certificate import Certificate, Comparison
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
+from ..files import write_text
 from ..problem.candidate import Candidate
 from .case import Case
 from .confidence import Confidence
@@ -153,15 +153,7 @@ class Selection:
         path = _file_name(path)
         record = self.to_dict()
         text = json.dumps({**record, "digest": _digest(record)}, allow_nan=False, indent=1)
-        if not path.name or path.is_dir():
-            raise InputError(f"{path} is a directory; expected the name of a file")
-        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_text(path, text)
 
     @classmethod
     def load(cls, path: str | Path) -> Selection:

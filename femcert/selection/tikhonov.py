@@ -15,7 +15,7 @@ from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.forward import LinearMap
 from ..problem.states import SparseSystem
-from ..residual import reduced_gradient_norm
+from ..residual.optimality import gradient_norm
 from .ball import Inverse, ball_form, on_sphere, ridge_in_ball, whitened
 from .ridge import MOST_COLUMNS, Ridge, ridge_of_columns, ridge_of_rows
 from .weights import CHOICES, choose_weight
@@ -94,14 +94,15 @@ class Tikhonov:
 
 def candidate_from(problem: Problem, data: Data, coefficients: Array, weight: float) -> Candidate:
     """A baseline candidate with the gradient norm of its objective."""
-    q = problem.parameters.field(coefficients)
-    optimality = reduced_gradient_norm(problem, data, q, weight=weight)
+    optimality = gradient_norm(problem, data, coefficients, weight=weight)
     return Candidate.from_coefficients(problem, coefficients, optimality=optimality, name="baseline")
 
 
 def _ridge(forward: LinearMap, data: Data) -> Ridge:
-    few = forward.parameters.dimension <= max(forward.observation_count, MOST_COLUMNS)
-    return (ridge_of_columns if few else ridge_of_rows)(*whitened(forward, data), forward.parameters)
+    F, y = whitened(forward, data)
+    if forward.parameters.dimension <= max(forward.observation_count, MOST_COLUMNS):
+        return ridge_of_columns(forward.normal(data), y, forward.parameters)
+    return ridge_of_rows(F, y, forward.parameters)
 
 
 def _is_local(system: SparseSystem) -> bool:

@@ -22,7 +22,7 @@ from ..problem.forward import dense
 from ..problem.insert import cut_at_sensors
 from ..problem.sensors import PointLoads
 from ..problem.states import StateEquation
-from ..problem.strong import CONTRADICTION, Field, Given, StrongForm, is_zero
+from ..problem.strong import CONTRADICTION, Field, Interpolant, StrongForm, is_zero
 from ..residual.boundary import refuse_unresolved
 from ..residual.elliptic import bounded
 from ..residual.energy import state_norm
@@ -166,7 +166,8 @@ class SourceMap:
         free = self.equation.free
         B = solve_triangular(self.root, dense(problem.parameters.matrix).T, trans="T").T
         states = self._solved(np.asarray(self.system.load @ B))
-        found = [self.bounds.of(Field(problem.parameters.basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
+        basis = problem.parameters.basis
+        found = [self.bounds.of(Interpolant(basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
         columns = np.array([eta for eta, _ in found])
         forward = self.sensors @ states + self.adjoint[free].T @ np.column_stack([r for _, r in found])
         if functions is None:
@@ -263,7 +264,7 @@ class _Bounds:
         self.least: Any = np.inf
         self._latest: Any = None
 
-    def of(self, source: Given | Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
+    def of(self, source: Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
         """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
         equation: StrongForm = replace(self.equation, source=source)
         bound = bounded(self.workspace, equation, state, "energy", lambda: self.factor, loads=loads)
@@ -276,7 +277,7 @@ class _Bounds:
         """Upper bound of the energy error of the adjoint state of a combination of the sensors."""
         means, rest, loads = self.representers.means, self.representers.rest, self.representers.loads
         at_vertices, moved = (None, 0.0) if loads is None else self._moved(loads, weights)
-        error, _ = self.of(Field(self._constants, means @ weights), adjoint, at_vertices)
+        error, _ = self.of(Interpolant(self._constants, means @ weights), adjoint, at_vertices)
         # A combination of rests is at most that of their norms.
         oscillation = self._oscillation((rest.sqrt() @ np.abs(weights)) ** 2)
         return error + moved / float(np.sqrt(np.min(self.least))) + oscillation

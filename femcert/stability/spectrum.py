@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular, svd
+from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..linalg.accuracy import dense_rounding, norm_kept
 from ..problem.data import Data
-from ..problem.forward import Linearization
+from ..problem.forward import Linearization, Normal
 from ..problem.space import ParameterSpace
 
 
@@ -41,8 +42,8 @@ class Spectrum:
         return float(self.kept * (self.values[-1] - self.rounding))
 
 
-def spectrum(forward: Linearization, scaled: Array, data: Data | None, error: float = 0.0) -> Spectrum:
-    """Of a forward matrix in orthonormal coordinates and whitened data, as `Linearization.scaled` gives it.
+def spectrum(forward: Linearization, normal: Normal, data: Data | None, error: float = 0.0) -> Spectrum:
+    """Of a forward matrix in orthonormal coordinates and whitened data, as `Linearization.normal` gives it.
 
     `error` is an absolute error of that matrix, a norm, beside the relative one of the solves.
 
@@ -52,16 +53,15 @@ def spectrum(forward: Linearization, scaled: Array, data: Data | None, error: fl
         The smallest singular value is zero to rounding, or the columns of the class are nearly dependent.
     """
     R = forward.parameters.root
-    _, sigma, Vt = svd(scaled, full_matrices=False)
+    sigma = normal.singular
     rounding, kept = _rounding(forward, sigma, forward.rounding_of(data), error)
-    return Spectrum(sigma, np.asarray(solve_triangular(R, Vt.T)), rounding, kept)
+    return Spectrum(sigma, np.asarray(solve_triangular(R, normal.right.T)), rounding, kept)
 
 
 def _rounding(forward: Linearization, sigma: Array, solves: float, error: float) -> tuple[float, float]:
     k, m = forward.parameters.dimension, forward.observation_count
     # Weyl: errors of the solves behind F and of the SVD move every singular value by at most this.
-    eps = np.finfo(float).eps
-    rounding = (solves + 16.0 * np.sqrt(m * k) * eps) * sigma[0] + error
+    rounding = (solves + dense_rounding(m, k)) * sigma[0] + error
     if not sigma[-1] > rounding:
         raise UncertifiedError(
             f"sigma_min = {sigma[-1]:.2g} is zero to rounding (sigma_max = {sigma[0]:.2g}): the sensors do not see "
@@ -78,12 +78,10 @@ def gram_kept(space: ParameterSpace) -> float:
     UncertifiedError
         The columns of the class are nearly dependent.
     """
-    R = space.root
-    dependence = np.linalg.cond(R / np.linalg.norm(R, axis=0))
-    kept = 1.0 - 4.0 * len(R) * float(np.finfo(float).eps) * dependence**2
+    kept, dependence = norm_kept(space.root)
     if not kept > 0.5:
         raise UncertifiedError(
             f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
             "be computed to any digit; take an orthogonal basis of the class"
         )
-    return float(kept)
+    return kept

@@ -14,6 +14,7 @@ from ..checks import Array, frozen, number, real_vector
 from ..errors import CoarseMeshError, InputError, UncertifiedError
 from ..problem.base import Problem
 from ..problem.data import Data
+from ..problem.forward import normal_of
 from ..shown import Shown
 from ..timing import stage
 from .continuous import MapError, continuous_error, needed_size
@@ -270,8 +271,8 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     forward = problem.linearize(at)
     # A map in closed form has no states.
     closed = gap is not None and gap.closed
-    scaled = forward.scaled(data) if gap is None else gap.forward
-    found = spectrum(forward, scaled, data, 0.0 if closed else forward.error(data))
+    normal = forward.normal(data) if gap is None else normal_of(gap.forward)
+    found = spectrum(forward, normal, data, 0.0 if closed else forward.error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:

@@ -7,7 +7,6 @@ No code is ever compiled or run. All numbers are floating point, so that no powe
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import Array
+from ..checks import Array, nearest
 from ..errors import InputError
 from ..problem.polynomial import Polynomial
 
@@ -166,9 +165,7 @@ def _checked_constant(node: ast.Constant) -> list[ast.expr]:
 
 def _checked_name(name: str) -> list[ast.expr]:
     if name not in _NAMES:
-        near = difflib.get_close_matches(name, _NAMES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"unknown name {name!r}; expected {_EXPECTED}{hint}")
+        raise InputError(f"unknown name {name!r}; expected {_EXPECTED}{nearest(name, _NAMES)}")
     return []
 
 

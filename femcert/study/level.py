@@ -123,12 +123,10 @@ def _candidate(case: Case, baseline: Candidate | None) -> Any:
         return baseline
     if callable(q) or np.ndim(q) == 0:
         return Candidate.from_functions(problem, parameter=q, name="Galerkin")
-    return Candidate(problem.solve(q) if problem.has_state else None, q, name="Galerkin")
+    return Candidate(problem.solve(q), q, name="Galerkin")
 
 
-def _certified(
-    case: Case, reference: Candidate
-) -> tuple[Bound | None, dict[str, Certificate], Selection | None]:
+def _certified(case: Case, reference: Candidate) -> tuple[Bound | None, dict[str, Certificate], Selection | None]:
     """Stability constant, certificates and selection, as far as they were asked for and can be had on this mesh."""
     problem, data, rule = case.problem, case.data, case.rule
     constant = None if data is None else _constant(case, reference)
@@ -155,8 +153,7 @@ def _constant(case: Case, reference: Candidate) -> Bound | None:
     if problem.parameters.dimension > problem.observation_count:
         return None
     try:
-        at = None if problem.linear else reference.parameter
-        return stability(problem, at=at, data=case.data, validate=False).constant
+        return stability(problem, at=reference.parameter, data=case.data, validate=False).constant
     except UncertifiedError:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..checks import count, number
 from ..errors import FemcertError, InputError
 from ..mesh.elements import same_mesh
 from ..mesh.refine import check_adaptive, doerfler, refined
+from ..residual.weak import NORMS
 from .level import Case, Findings, evaluated
 from .study import Level, Study
 
@@ -63,63 +64,72 @@ def refinement_study(
         A level could not be built, solved or bounded; the message begins with its number. Where only the stability
         constant is infinite, it and the radii are left out instead.
     """
-    plan = _Plan(
-        levels=_checked_levels(build, levels, adaptive, mesh),
+    things, most = _things(build, levels, adaptive, mesh)
+    plan = Plan(
+        levels=most,
         adaptive=adaptive,
-        theta=number(theta, "theta", above=0.0),
-        tolerance=-1.0 if tolerance is None else number(tolerance, "tolerance", least=0.0),
-        most_dofs=np.inf if most_dofs is None else count(most_dofs, "most_dofs"),
-        method=method,
+        theta=theta,
+        tolerance=tolerance,
+        most_dofs=most_dofs,
         norm=norm,
     )
-    if plan.theta > 1.0:
-        raise InputError(f"theta is {plan.theta}; expected at most 1")
-    results: list[tuple[Mesh, Findings]] = []
-    stopped = _run(plan, build, mesh, results, progress)
+    run = _Run(plan, build, method, progress)
+    stopped = run.through(things, mesh)
     return Study(
-        rows=tuple(found.level for _, found in results),
+        rows=tuple(found.level for _, found in run.results),
         stopped=stopped,
-        adaptive=adaptive,
-        theta=plan.theta,
+        adaptive=bool(adaptive),
+        theta=float(theta),
         method=method,
         norm=norm,
-        meshes=tuple(mesh for mesh, _ in results),
-        indicators=tuple(found.indicators for _, found in results),
-        selections=tuple(found.selection for _, found in results),
+        meshes=tuple(mesh for mesh, _ in run.results),
+        indicators=tuple(found.indicators for _, found in run.results),
+        selections=tuple(found.selection for _, found in run.results),
     )
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Checked options: `levels` is a number of levels, or what to build them from."""
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Checked options of a study, as for `refinement_study`: also the keys of the table ``study`` of a case file."""
 
-    levels: int | list[Any]
-    adaptive: bool
-    theta: float
-    tolerance: float
-    most_dofs: float
-    method: str
-    norm: str
+    levels: int = 5
+    adaptive: bool = False
+    theta: float = 0.5
+    tolerance: float | None = None
+    most_dofs: int | None = None
+    norm: str = "energy"
+
+    def __post_init__(self) -> None:
+        count(self.levels, "levels")
+        if not isinstance(self.adaptive, (bool, np.bool_)):
+            raise InputError(f"adaptive is {self.adaptive!r}; expected True or False")
+        if number(self.theta, "theta", above=0.0) > 1.0:
+            raise InputError(f"theta is {self.theta}; expected at most 1")
+        if self.tolerance is not None:
+            number(self.tolerance, "tolerance", least=0.0)
+        if self.most_dofs is not None:
+            count(self.most_dofs, "most_dofs")
+        if self.norm not in NORMS:
+            raise InputError(f"norm is {self.norm!r}; expected {' or '.join(map(repr, NORMS))}")
 
 
-def _checked_levels(build: Any, levels: Any, adaptive: Any, mesh: Any) -> int | list[Any]:
+def _things(build: Any, levels: Any, adaptive: Any, mesh: Any) -> tuple[list[Any] | None, int]:
+    """What `build` is called with (None: meshes, each a refinement of the one before), and how many levels at most."""
     if not callable(build):
         raise InputError(f"build is a {type(build).__name__}; expected a function of a mesh that returns a Case")
-    if not isinstance(adaptive, (bool, np.bool_)):
-        raise InputError(f"adaptive is {adaptive!r}; expected True or False")
     if isinstance(levels, (list, tuple, range, np.ndarray)):
         if adaptive or mesh is not None:
             raise InputError("levels is a sequence to build from; expected no mesh= and no adaptive=, or a number")
         if not len(levels):
             raise InputError("levels is empty; expected at least one level")
-        return list(levels)
+        return list(levels), len(levels)
     if mesh is None and not adaptive and _takes_a_number(build):
-        return list(range(count(levels, "levels")))
+        return list(range(count(levels, "levels"))), levels
     if mesh is None and not _works_without_argument(build):
         raise InputError("build needs a mesh; expected mesh=, the first one, or a build with a default mesh")
     if mesh is not None and not isinstance(mesh, Mesh):
         raise InputError(f"mesh is a {type(mesh).__name__}; expected a scikit-fem mesh")
-    return count(levels, "levels")
+    return None, levels
 
 
 def _takes_a_number(build: Any) -> bool:
@@ -142,36 +152,43 @@ def _works_without_argument(build: Any) -> bool:
     return True
 
 
-def _run(plan: _Plan, build: Any, first: Mesh | None, results: list[tuple[Mesh, Findings]], progress: Any) -> str:
-    """Fill `results`, and return why it ended."""
-    total = plan.levels if isinstance(plan.levels, int) else len(plan.levels)
-    thing: Any = first
-    for current in range(1, total + 1):
-        start = perf_counter()
-        if not isinstance(plan.levels, int):
-            thing = plan.levels[current - 1]
-        with _about_level(current):
-            case = _built(build, thing)
-            basis = case.problem.basis
-            if plan.adaptive:
-                check_adaptive(basis.mesh)
-            if plan.most_dofs < basis.N:
-                if current == 1:
-                    raise InputError(f"it already has {basis.N} dofs; most_dofs is {plan.most_dofs:g}")
-                return "dofs"
-            found = evaluated(case, level=current, method=plan.method, norm=plan.norm)
-        found = replace(found, level=replace(found.level, seconds=perf_counter() - start))
-        results.append((basis.mesh, found))
-        if progress is not None:
-            progress(found.level)
-        if found.level.upper <= plan.tolerance or not found.indicators.any():
-            return "tolerance"
-        if current < total and isinstance(plan.levels, int):
+@dataclass(frozen=True)
+class _Run:
+    """A study on its way: `results` has the mesh and the findings of each level that is done."""
+
+    plan: Plan
+    build: Any
+    method: str
+    progress: Any
+    results: list[tuple[Mesh, Findings]] = field(default_factory=list)
+
+    def through(self, things: list[Any] | None, first: Mesh | None) -> str:
+        """All levels; why it ended."""
+        plan, thing, most = self.plan, first, self.plan.most_dofs or np.inf
+        for current in range(1, plan.levels + 1):
+            start = perf_counter()
             with _about_level(current):
-                thing = refined(basis.mesh, doerfler(found.indicators, plan.theta) if plan.adaptive else None)
-            if _dofs(thing, basis.elem) > plan.most_dofs:
-                return "dofs"
-    return "levels"
+                case = _built(self.build, thing if things is None else things[current - 1])
+                basis = case.problem.basis
+                if plan.adaptive:
+                    check_adaptive(basis.mesh)
+                if most < basis.N:
+                    if current == 1:
+                        raise InputError(f"it already has {basis.N} dofs; most_dofs is {most:g}")
+                    return "dofs"
+                found = evaluated(case, level=current, method=self.method, norm=plan.norm)
+            found = replace(found, level=replace(found.level, seconds=perf_counter() - start))
+            self.results.append((basis.mesh, found))
+            if self.progress is not None:
+                self.progress(found.level)
+            if (plan.tolerance is not None and found.level.upper <= plan.tolerance) or not found.indicators.any():
+                return "tolerance"
+            if current < plan.levels and things is None:
+                with _about_level(current):
+                    thing = refined(basis.mesh, doerfler(found.indicators, plan.theta) if plan.adaptive else None)
+                if _dofs(thing, basis.elem) > most:
+                    return "dofs"
+        return "levels"
 
 
 @contextmanager

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +12,7 @@ from skfem import Mesh
 
 from ..checks import Array
 from ..errors import InputError
+from ..files import write_csv
 from ..selection import Selection
 from ..shown import MOST_LINES, Shown
 
@@ -175,25 +173,8 @@ class Study(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write a CSV file with all digits, an empty cell for None; it appears whole or not at all."""
-        if not isinstance(path, (str, Path)):
-            raise InputError(f"path is a {type(path).__name__}; expected a file name")
-        path = Path(path)
-        if not path.name or path.is_dir():
-            raise InputError(f"{path} is a directory; expected the name of a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            draft.write_text(self._csv(), encoding="utf-8", newline="")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
-
-    def _csv(self) -> str:
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**row.to_dict(), "estimates": " ".join(row.estimates)} for row in self.rows)
-        return stream.getvalue()
+        rows = [{**row.to_dict(), "estimates": " ".join(row.estimates)} for row in self.rows]
+        write_csv(path, COLUMNS, rows)
 
 
 def fitted_slope(x: Sequence[float], y: Sequence[float]) -> float | None:

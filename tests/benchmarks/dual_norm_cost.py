@@ -7,10 +7,9 @@ has a fresh mesh and times everything in turn; medians are reported, and the exi
 
 import statistics
 import sys
-import time
 
 import numpy as np
-from skfem import Basis, ElementTriP1, MeshTri
+from measured import plane, seconds
 
 import femcert as fc
 from femcert.linalg import Factorization
@@ -19,25 +18,9 @@ ROUNDS = 7
 MOST_BOUND, MOST_SETUP = 0.6, 1.5
 
 
-def timed(call):
-    """What a call returns, and its seconds."""
-    start = time.perf_counter()
-    result = call()
-    return result, time.perf_counter() - start
-
-
-def jittered(n):
-    """About n² vertices on the unit square, the inner ones moved at random."""
-    line = np.linspace(0.0, 1.0, n)
-    mesh = MeshTri.init_tensor(line, line)
-    p, inner = mesh.p.copy(), mesh.interior_nodes()
-    p[:, inner] += np.random.default_rng(0).uniform(-0.25, 0.25, (2, len(inner))) / (n - 1)
-    return MeshTri(p, mesh.t)
-
-
 def one_round():
     """Seconds of a factorization and solve, of the first and of a later bound, and of a lower bound; and the result."""
-    basis = Basis(jittered(317), ElementTriP1())
+    basis = plane(317, jitter=0.25)
     x = basis.doflocs
     parameter = np.sin(3.0 * x[0]) * np.exp(x[1])
     problem = fc.EllipticSource(
@@ -45,12 +28,12 @@ def one_round():
     )
     free = problem.free
     A, b = problem.operator[free][:, free], np.ones(len(free))
-    _, solve = timed(lambda: Factorization(A, definite=True).solve(b))
+    solve = seconds(lambda: Factorization(A, definite=True).solve(b))
     candidate = fc.Candidate(problem.solve(parameter), parameter)
-    _, first = timed(lambda: fc.dual_norm(problem, candidate))
-    later = statistics.median(timed(lambda: fc.dual_norm(problem, candidate))[1] for _ in range(3))
+    first = seconds(lambda: fc.dual_norm(problem, candidate))
+    later = statistics.median(seconds(lambda: fc.dual_norm(problem, candidate)) for _ in range(3))
     result = fc.dual_norm(problem, candidate)
-    _, lower = timed(lambda: result.lower)
+    lower = seconds(lambda: result.lower)
     return {"solve": solve, "setup": first - later, "bound": later, "lower": lower}, result
 
 
@@ -59,12 +42,12 @@ def main():
     print(f"{317**2} dofs, P1 on jittered triangles")
     ratios = {"setup": [], "bound": [], "lower": []}
     for _ in range(ROUNDS):
-        seconds, result = one_round()
+        taken, result = one_round()
         for name in ratios:
-            ratios[name].append(seconds[name] / seconds["solve"])
-        print(", ".join(f"{name} {value:.2f} s" for name, value in seconds.items()))
+            ratios[name].append(taken[name] / taken["solve"])
+        print(", ".join(f"{name} {value:.2f} s" for name, value in taken.items()))
     medians = {name: statistics.median(values) for name, values in ratios.items()}
-    print(f"{result}: upper / lower = {result.upper.value / result.lower.value:.4f}")
+    print(f"{result!r}: upper / lower = {result.upper.value / result.lower.value:.4f}")
     print(f"in units of one factorization and solve: bound {medians['bound']:.2f} (bar: {MOST_BOUND}), "
           f"setup {medians['setup']:.2f} (bar: {MOST_SETUP}), lower {medians['lower']:.2f}")
     return int(not (medians["bound"] <= MOST_BOUND and medians["setup"] <= MOST_SETUP))

@@ -10,19 +10,13 @@ OPENBLAS_NUM_THREADS=1: waiting threads cost more than they bring.
 from __future__ import annotations
 
 import sys
-from time import perf_counter
 
 import numpy as np
+from measured import seconds, timed
 
 from femcert.evidence.consistent import fit
 
 COUNT, ROWS, COLUMNS, ROUNDS, BAR = 100_000, 20, 10, 3, 100.0
-
-
-def timed(action, *arguments):
-    start = perf_counter()
-    result = action(*arguments)
-    return perf_counter() - start, result
 
 
 def decompositions(matrices):
@@ -41,8 +35,8 @@ def main():
     points = truth + rng.normal(0.0, 0.1, truth.shape)
     ratios, gap = [], 0.0
     for _ in range(ROUNDS):
-        unit = timed(decompositions, A)[0]
-        total, (upper, witness) = timed(radii, A, y, points)
+        unit = seconds(decompositions, A)
+        (upper, witness), total = timed(radii, A, y, points)
         ratios.append(total / unit)
         gap = max(gap, float(np.max(upper / np.linalg.norm(witness - points, axis=1) - 1.0)))
     ratio = float(np.median(ratios))

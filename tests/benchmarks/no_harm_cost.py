@@ -5,10 +5,9 @@ one factorization in all. Each side gets a fresh problem; the two are interleave
 """
 
 import statistics
-import time
 
 import numpy as np
-from skfem import Basis, ElementTriP1, MeshTri
+from measured import plane, seconds
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -18,8 +17,7 @@ ROUNDS = 5
 
 def main():
     """Print the ratio of every round and the median."""
-    line = np.linspace(0.0, 1.0, 317)
-    basis = Basis(MeshTri.init_tensor(line, line), ElementTriP1())
+    basis = plane(317)
     rng = np.random.default_rng(0)
     space = fc.EigenmodeSpace(basis, 12)
     sensors = fc.AverageSensors(basis, rng.uniform(0.05, 0.95, (50, 2)), radius=0.02)
@@ -36,14 +34,9 @@ def main():
     ratios = []
     print(f"{basis.N} dofs, {space.dimension} modes, {sensors.count} sensors")
     for _ in range(ROUNDS):
-        problem = fresh()
-        start = time.perf_counter()
-        baseline(problem, data)
-        alone = time.perf_counter() - start
+        alone = seconds(baseline, fresh(), data)
         problem, before = fresh(), factorization_count()
-        start = time.perf_counter()
-        fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=rule)
-        whole = time.perf_counter() - start
+        whole = seconds(lambda p=problem: fc.no_harm(p, data, baseline=baseline, learned=learned, rule=rule))
         ratios.append(whole / alone)
         print(f"baseline {alone:.2f} s, selection {whole:.2f} s, ratio {ratios[-1]:.2f}, "
               f"factorizations {factorization_count() - before}")

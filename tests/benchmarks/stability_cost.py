@@ -18,27 +18,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
-from skfem import Basis, ElementTriP1, MeshTri
+from measured import plane, seconds
 
 import femcert as fc
 from femcert.linalg import Factorization
 from femcert.stability import Modulus
 
 ROUNDS = 3
-
-
-def timed(action, *arguments):
-    start = perf_counter()
-    action(*arguments)
-    return perf_counter() - start
-
-
-def plane(side):
-    grid = np.linspace(0.0, 1.0, side)
-    return Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
 
 
 def source_problem(basis, space, sensors):
@@ -49,7 +37,7 @@ def source_problem(basis, space, sensors):
 def unit(problem):
     """One factorization and one solve of the state equation."""
     A = problem.operator[problem.free][:, problem.free]
-    return timed(lambda: Factorization(A, definite=True).solve(np.ones(A.shape[0])))
+    return seconds(lambda: Factorization(A, definite=True).solve(np.ones(A.shape[0])))
 
 
 def smallest_singular_value():
@@ -58,8 +46,8 @@ def smallest_singular_value():
     for _ in range(ROUNDS):
         problem = sine_problem()
         one = unit(problem)
-        total = timed(fc.stability, problem)
-        solves = 5.0 * timed(problem.factor.solve, np.ones((len(problem.free), 10)))
+        total = seconds(fc.stability, problem)
+        solves = 5.0 * seconds(problem.factor.solve, np.ones((len(problem.free), 10)))
         ratios.append((total - solves) / one)
     return float(np.median(ratios))
 
@@ -73,7 +61,7 @@ def modulus_at_ten_levels():
     for _ in range(ROUNDS):
         problem = full_space_problem()
         one = unit(problem)
-        total = timed(moduli, problem, np.geomspace(1e-4, 1e-1, 10))
+        total = seconds(moduli, problem, np.geomspace(1e-4, 1e-1, 10))
         ratios.append(total / one)
     return float(np.median(ratios))
 

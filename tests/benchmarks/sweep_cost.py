@@ -16,13 +16,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1] / "paper"))
 
 import numpy as np
+from measured import seconds
 from sweep_helpers import RULES, single
 
 from femcert.paper import RULES as SWEEP_RULES
@@ -38,13 +38,6 @@ JOBS_BAR = 1.6
 # 840 regimes: half a million trials, so that the start of the processes (2 s) counts little, and a million.
 LONG, MILLION = 600, 1191
 MEMORY_BAR = 500.0
-
-
-def seconds(work):
-    """How long a call takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def one_by_one(setting, grid, trials, rules):

@@ -4,6 +4,8 @@ import numpy as np
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
+from femcert.mesh.elements import mass_matrix
+from femcert.residual.residuals import strong_field
 
 PI = np.pi
 
@@ -42,6 +44,21 @@ def square(level=4, **options):
 
 def load(x):
     return 2.0 * PI**2 * np.prod(np.sin(PI * x), axis=0)
+
+
+def residual_values(problem, candidate):
+    """Dof values of the discrete strong residual, a column for each time."""
+    field = strong_field(problem, candidate.state, candidate.parameter)
+    values = np.zeros((problem.basis.N, *field.shape[1:]))
+    values[problem.free] = field
+    return values
+
+
+def population(problem, candidate):
+    """Its root mean square over the domain and the times."""
+    values = residual_values(problem, candidate).reshape(problem.basis.N, -1)
+    M = mass_matrix(problem.basis)
+    return np.sqrt(np.einsum("ij,ij->", values, M @ values) / M.sum() / values.shape[1])
 
 
 def certified(problem, candidate, **options):

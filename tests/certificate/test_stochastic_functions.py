@@ -15,7 +15,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
-from zoo import judge_of
+from zoo import OwnSource, judge_of
 
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
@@ -140,6 +140,23 @@ def test_product_rule_and_reaction(mesh, conductivity, reaction):
         expected -= (a(x + e) * u.gradient(x + e)[i] - a(x - e) * u.gradient(x - e)[i]) / (2.0 * h)
     c = reaction(x) if callable(reaction) else reaction[cells] if np.ndim(reaction) else reaction
     np.testing.assert_allclose(found, expected + c * u(x), rtol=1e-6, atol=1e-6)
+
+
+def test_a_problem_of_the_user_with_its_strong_form():
+    basis = square(3).basis
+    sensors = fc.AverageSensors(basis, [[0.5, 0.5], [0.3, 0.4]], radius=0.2)
+    problem, u = OwnSource(basis, parameters=fc.EigenmodeSpace(basis, 2), sensors=sensors), Sine(1.0, 0.1)
+    candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=1e3)
+    points = uniform_points(basis.mesh, 30, np.random.default_rng(0))
+    expected = -u.laplacian(points.x) + 2.0 * u(points.x) - points.values(basis, candidate.parameter) - 1.5
+    np.testing.assert_allclose(pointwise_residual(problem, candidate)(points), expected, rtol=1e-10, atol=1e-10)
+    assert "functions" in certified(problem, candidate).residuals.pde.source
+    given = fc.Candidate.from_functions(
+        problem, state=lambda x: u(x), parameter=load, envelope=1e3,
+        residual=lambda x: -u.laplacian(x) + 2.0 * u(x) - load(x) - 1.5,
+    )  # fmt: skip
+    np.testing.assert_allclose(pointwise_residual(problem, given)(points), expected, rtol=1e-10, atol=1e-10)
+    assert "functions" in certified(problem, given).residuals.pde.source
 
 
 @pytest.mark.parametrize("transform", ["exp", "identity"])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from function_helpers import population, residual_values
 from scipy.stats import chisquare
 from skfem import (
     Basis,
-    BilinearForm,
     ElementLineP1,
     ElementLineP2,
     ElementQuad1,
@@ -22,7 +22,6 @@ import femcert as fc
 from femcert.certificate.confidence import hoeffding
 from femcert.certificate.sampling import element_envelopes
 from femcert.mesh.sample import uniform_points
-from femcert.residual.residuals import strong_field
 
 ELEMENTS = {
     "line P1": (MeshLine, ElementLineP1),
@@ -32,11 +31,6 @@ ELEMENTS = {
     "quad Q1": (MeshQuad, ElementQuad1),
     "quad Q2": (MeshQuad, ElementQuad2),
 }
-
-
-@BilinearForm
-def mass(u, v, w):
-    return u * v
 
 
 def skewed_quads(level=2):
@@ -183,8 +177,7 @@ def test_the_radius_by_hand(name):
     found = fc.certify(problem, data, candidate, rule)
     # Points as documented: drawn from the seed and the values of the candidate.
     entropy = judge_of(rule, problem)._entropy(candidate)
-    field = np.zeros(problem.basis.N)
-    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
+    field = residual_values(problem, candidate)
     points = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy)).x
     sampled = problem.basis.probes(points) @ field
     B = {"line P2": 1.25, "tri P2": 5 / 3, "quad Q2": 1.5625}.get(name, 1.0) * np.abs(field).max()
@@ -202,23 +195,20 @@ def test_the_radius_by_hand(name):
 def test_it_covers_the_population_residual(name):
     problem = problem_on(name)
     candidate = spoiled(problem, 1)
-    field = np.zeros(problem.basis.N)
-    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
-    M = mass.assemble(problem.basis)
-    population = np.sqrt(field @ M @ field / M.sum())
+    field, truth = residual_values(problem, candidate), population(problem, candidate)
     zeta, draws = 0.2, 200
     values = [
         judge_of(fc.StochasticRadius(points=8, zeta=zeta, seed=seed), problem).physics(candidate, None).value
         for seed in range(draws)
     ]
-    assert np.mean(np.array(values) >= population) >= 1.0 - zeta
+    assert np.mean(np.array(values) >= truth) >= 1.0 - zeta
     # With many points it is not far above.
     close = judge_of(fc.StochasticRadius(points=200_000, zeta=zeta, seed=0), problem).physics(candidate, None).value
-    assert population <= close <= 1.1 * population
+    assert truth <= close <= 1.1 * truth
     # The mean of the squares is not biased: the samples have the population's mean.
     top = largest_value(problem, field) ** 2 * np.sqrt(np.log(1.0 / zeta) / 16.0)
     squares = np.array(values) ** 2 - top
-    assert abs(squares.mean() - population**2) < 4.5 * squares.std() / np.sqrt(draws)
+    assert abs(squares.mean() - truth**2) < 4.5 * squares.std() / np.sqrt(draws)
 
 
 def test_it_covers_all_times_of_a_heat_problem():
@@ -231,15 +221,12 @@ def test_it_covers_all_times_of_a_heat_problem():
     u = problem.trajectory(q)
     u[problem.free, 3] += 0.1 * rng.standard_normal(len(problem.free))
     candidate = fc.Candidate(u, q)
-    field = np.zeros((basis.N, 4))
-    field[problem.free] = strong_field(problem, u, q)
-    M = mass.assemble(basis)
-    population = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
+    truth = population(problem, candidate)
     rules = [fc.StochasticRadius(points=20, zeta=0.2, seed=s) for s in range(100)]
     values = [judge_of(rule, problem).physics(candidate, None).value for rule in rules]
-    assert np.mean(np.array(values) >= population) >= 0.8
+    assert np.mean(np.array(values) >= truth) >= 0.8
     close = judge_of(fc.StochasticRadius(points=300_000, seed=0), problem).physics(candidate, None).value
-    assert population <= close <= 1.1 * population
+    assert truth <= close <= 1.1 * truth
 
 
 def test_deterministic_by_seed():

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from function_helpers import PI, Sine, load, square
+from function_helpers import PI, Sine, load, population, residual_values, square
 from scipy.stats import chisquare
 from skfem import (
     Basis,
-    BilinearForm,
     ElementLineP1,
     ElementQuad1,
     ElementQuad2,
@@ -16,18 +15,13 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )  # fmt: skip
-from zoo import judge_of
+from zoo import judge_of, mass
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
-from femcert.residual.residuals import strong_field, strong_rms
+from femcert.residual.residuals import strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
-
-
-@BilinearForm
-def mass(u, v, w):
-    return u * v
 
 
 def uneven(cls):
@@ -63,17 +57,6 @@ def spiked(problem, *, noise=0.01, spike=20.0):
     u = problem.solve(q)
     u[problem.free] += np.linalg.solve(problem.operator[problem.free][:, problem.free].toarray(), load)
     return fc.Candidate(u, q)
-
-
-def residual_values(problem, candidate):
-    field = np.zeros(problem.basis.N)
-    field[problem.free] = strong_field(problem, candidate.state, candidate.parameter)
-    return field
-
-
-def population(problem, candidate):
-    field, M = residual_values(problem, candidate), mass.assemble(problem.basis)
-    return np.sqrt(field @ M @ field / M.sum())
 
 
 def physics(problem, candidate, **options):
@@ -162,10 +145,7 @@ def test_importance_over_elements_and_times():
     u = problem.trajectory(q)
     u[problem.free[20], 3] += 0.5
     candidate = fc.Candidate(u, q)
-    field = np.zeros((basis.N, 4))
-    field[problem.free] = strong_field(problem, u, q)
-    M = mass.assemble(basis)
-    truth = np.sqrt(np.einsum("ij,ij->", field, M @ field) / M.sum() / 4)
+    truth = population(problem, candidate)
     for bound in ("hoeffding", "bernstein", "betting"):
         uniform = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6)
         importance = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6, sampling="importance")
@@ -221,8 +201,7 @@ def test_any_unit_gives_the_same_number(unit, bound, sampling):
     tops = {}
     for s in (1.0, unit):
         candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
-        field = np.zeros(problem.basis.N)
-        field[problem.free] = strong_field(problem, candidate.state, candidate.parameter) / s
+        field = residual_values(problem, candidate) / s
         top = judge_of(rule, problem).physics(candidate, None)
         assert top.side == "upper"
         # The unit square has the measure 1.

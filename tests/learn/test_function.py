@@ -8,7 +8,7 @@ import femcert as fc
 
 torch = pytest.importorskip("torch")
 from femcert.learn import Function  # noqa: E402
-from femcert.residual.dual import dual_norm_of_functions  # noqa: E402
+from femcert.residual import dual_norm_of_functions  # noqa: E402
 
 
 class Wave(torch.nn.Module):

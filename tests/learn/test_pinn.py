@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from learn_helpers import differences, inner_points, line_coefficient, line_heat, line_source, p1_square, square_source
+from zoo import OwnSource
 
 import femcert as fc
 
@@ -44,6 +45,16 @@ def test_a_source_with_a_conductivity_that_varies_and_a_reaction_is_found():
     candidate = PINN(**SMALL)(problem, data)
     assert relative_error(problem, candidate, truth) < 0.06
     assert candidate.state[problem.boundary.prescribed] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_problem_of_the_user_is_solved_by_its_strong_form():
+    basis = line_source().basis
+    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 9))
+    problem = OwnSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+    truth, data = case(problem, [3.0, -2.0, 1.0])
+    candidate = PINN(**SMALL)(problem, data)
+    assert relative_error(problem, candidate, truth) < 0.06
+    assert np.abs(candidate.state - problem.solve(truth)).max() < 0.03 * np.abs(candidate.state).max()
 
 
 @pytest.mark.parametrize("parameter", ["class", "network"])

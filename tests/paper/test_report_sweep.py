@@ -29,7 +29,7 @@ def content(written):
 def test_nothing_but_the_results_is_left(written):
     assert files(written) == set(sweep_files())
     assert set(SWEEP_TABLES) <= files(written)
-    assert not list(written.glob(".draft*"))
+    assert not list(written.rglob(".*"))
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in SWEEP_FIGURES])

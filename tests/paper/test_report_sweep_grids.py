@@ -112,10 +112,8 @@ def test_an_earlier_run_is_replaced_and_other_files_are_left_alone(small, tmp_pa
     (tmp_path / "trials.npz").write_bytes(b"mine")
     # No ratios, no boundary: the picture and the table of an earlier run go away.
     (tmp_path / "regimes.csv").write_bytes(b"old")
-    drawn = [
-        (name, (lambda result: None) if name == "boundary" else draw, words)
-        for name, draw, words in SWEEP_FIGURES
-    ]
+    figures = page.SWEEP_FIGURES
+    drawn = [(name, (lambda result: None) if name == "boundary" else draw, words) for name, draw, words in figures]
     monkeypatch.setattr(page, "SWEEP_FIGURES", drawn)
     write_sweep(replace(small, records=faked(rules=small.rules, ratio=np.nan).records), tmp_path)
     assert not (tmp_path / "regimes.csv").exists()

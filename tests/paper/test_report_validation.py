@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,6 @@ from femcert.paper.page import VALIDATION_FIGURES, validation_files, validation_
 from femcert.paper.validate import validate
 from femcert.report import plot_selection
 from femcert.report.fields import draw_line, triangulated
-from femcert.report.files import check_free, draft_directory, publish
 from femcert.report.html import digits, render
 from femcert.report.selection_figure import radius_parts
 from femcert.report.style import axes_of, displayed, short
@@ -39,8 +37,7 @@ from femcert.report.style import axes_of, displayed, short
 @pytest.fixture(scope="session")
 def written(result, tmp_path_factory):
     out = tmp_path_factory.mktemp("validation") / "out"
-    with draft_directory(out) as draft:
-        write_validation(result, draft, out)
+    write_validation(result, out)
     return out
 
 
@@ -79,7 +76,7 @@ def test_tables_hold_the_results(written, result):
 def test_nothing_but_the_results_is_left(written):
     files = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
     assert files == set(validation_files())
-    assert not list(written.glob(".draft*"))
+    assert not list(written.rglob(".*"))
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in VALIDATION_FIGURES])
@@ -128,8 +125,7 @@ def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, 
     (out / "figures/mine.png").write_bytes(b"mine")
     (out / "notes.txt").write_text("mine")
     some = validate(only=("stochastic",))
-    with draft_directory(out) as draft:
-        write_validation(some, draft, out)
+    write_validation(some, out)
     assert not (out / "figures/poisson_reconstruction.png").exists()
     assert not (out / "tables/decisions.csv").exists()
     assert (out / "figures/mine.png").read_bytes() == b"mine"
@@ -137,92 +133,6 @@ def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, 
     assert (out / "figures/stochastic_sweep.png").exists()
     _, text = parsed((out / "report.html").read_text(encoding="utf-8"))
     assert "Decisions" not in text
-
-
-def test_nothing_is_published_if_the_work_fails(tmp_path):
-    (tmp_path / "report.html").write_text("old")
-
-    def fail_half_way():
-        with draft_directory(tmp_path) as draft:
-            (draft / "report.html").write_text("new")
-            raise RuntimeError("half way")
-
-    with pytest.raises(RuntimeError, match="half way"):
-        fail_half_way()
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert (tmp_path / "report.html").read_text() == "old"
-
-
-@pytest.fixture
-def folders(tmp_path):
-    """A draft to be published over an earlier run."""
-    draft, target = tmp_path / "draft", tmp_path / "target"
-    for folder, text, names in (
-        (draft, "new", ("a.txt", "sub/z.txt", "sub/y.txt")),
-        (target, "old", ("a.txt", "sub/z.txt", "gone.txt")),
-    ):
-        (folder / "sub").mkdir(parents=True)
-        for name in names:
-            (folder / name).write_text(text)
-    return draft, target
-
-
-OWNED = ["a.txt", "sub/z.txt", "sub/y.txt", "gone.txt"]
-
-
-def texts(folder):
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_publish_removes_the_last_file_first_and_moves_it_last(folders, monkeypatch):
-    draft, target = folders
-    states = []
-    move = Path.replace
-
-    def watched(self, goal):
-        move(self, goal)
-        states.append(texts(target))
-
-    monkeypatch.setattr(Path, "replace", watched)
-    publish(draft, target, owned=OWNED, last="a.txt")
-    assert texts(target) == {"a.txt": "new", "sub/z.txt": "new", "sub/y.txt": "new"}
-    assert len(states) == 3
-    # Whenever the process might be killed, no page stands beside results that are not its own.
-    assert all("a.txt" not in state for state in states[:-1])
-    assert all(len(set(state.values())) <= 1 for state in states)
-
-
-def test_a_file_that_cannot_be_moved_is_said(folders, monkeypatch):
-    def failing(self, goal):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(InputError, match=r"cannot write to .*: Permission denied"):
-        publish(*folders, owned=OWNED, last="a.txt")
-
-
-def test_what_is_in_the_way_is_named_before_anything_moves(folders):
-    draft, target = folders
-    (target / "sub/y.txt").mkdir()
-    before = texts(target)
-    with pytest.raises(InputError, match=r"y\.txt: it is a directory"):
-        publish(draft, target, owned=OWNED, last="a.txt")
-    assert texts(target) == before
-
-
-def test_links_are_replaced_and_not_followed(folders):
-    draft, target = folders
-    (target / "elsewhere").mkdir()
-    (target / "sub/y.txt").symlink_to(target / "elsewhere")
-    publish(draft, target, owned=OWNED, last="a.txt")
-    assert (target / "sub/y.txt").read_text() == "new"
-    assert (target / "elsewhere").is_dir()
-
-
-def test_a_dead_link_is_in_the_way_of_a_directory(tmp_path):
-    (tmp_path / "sub").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="not a directory"):
-        check_free(tmp_path, ["sub/z.txt"])
 
 
 @pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])

@@ -251,7 +251,7 @@ def test_bad_input_leaves_what_was_there(tmp_path):
     with pytest.raises(fc.InputError, match="selection is a str; expected a Selection"):
         write_fields("selection", tmp_path / "fields.vtu")
     (tmp_path / "fields.vtu").mkdir()
-    with pytest.raises(fc.InputError, match=r"cannot write .*fields\.vtu: Is a directory"):
+    with pytest.raises(fc.InputError, match=r"fields\.vtu is a directory"):
         write_fields(selection, tmp_path / "fields.vtu")
     (tmp_path / "file").write_text("here")
     with pytest.raises(fc.InputError, match="cannot write"):

@@ -5,7 +5,7 @@ import pytest
 from skfem import Basis, ElementLineP1, MeshLine
 
 import femcert as fc
-from femcert.report.study_figure import plot_meshes
+from femcert.report import plot_meshes
 
 BASIS = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
 BEGINS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "PDF": b"%PDF"}

@@ -14,8 +14,7 @@ from skfem import MeshLine, MeshQuad, MeshTri
 import femcert as fc
 from femcert.mesh.refine import refined
 from femcert.report import plot_meshes, plot_study, style, write_report
-from femcert.report.study import holds, study_page
-from femcert.report.study_figure import _spread, reference_slope, study_figure
+from femcert.report.study import _spread, holds, reference_slope, study_figure, study_page
 from femcert.study import Level, Study
 from femcert.study.study import COLUMNS
 

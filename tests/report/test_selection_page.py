@@ -27,15 +27,21 @@ from skfem.helpers import dot, grad
 import femcert as fc
 from femcert.linalg import use_backend
 from femcert.linalg.backends import is_installed
-from femcert.report import write_report
-from femcert.report.field_pictures import MOST_VECTOR, field_picture
-from femcert.report.radius_bars import LEAST_WIDTH, PART_WORDS, radius_bars
+from femcert.report import write_report, write_summary
+from femcert.report.fields import MOST_VECTOR, field_picture
+from femcert.report.pictures import picture
+from femcert.report.scene import Scene
 from femcert.report.selection_figure import PARTS
-from femcert.report.selection_maps import Shown, indicator_section, singular_values_picture
-from femcert.report.selection_page import PART_COLOURS, selection_page
-from femcert.report.selection_words import claim_words, percent, provenance, rule_words
-from femcert.report.summary import write_summary
-from femcert.report.svg import picture
+from femcert.report.selection_page import PART_COLOURS, indicator_section, selection_page, singular_values_picture
+from femcert.report.selection_words import (
+    LEAST_WIDTH,
+    PART_WORDS,
+    claim_words,
+    percent,
+    provenance,
+    radius_bars,
+    rule_words,
+)
 
 GRID = [[x, y] for x in (0.3, 0.5, 0.7) for y in (0.3, 0.7)]
 EVIL = "<script>alert('x')</script> ]]> \"quoted\" & <b>"
@@ -347,7 +353,7 @@ def test_singular_values_are_told_from_the_noise(values, level, words):
 
 def test_own_forms_have_no_indicators():
     found = selection("own forms")
-    section = indicator_section(Shown.of(found, None))
+    section = indicator_section(Scene.of(found, None))
     assert section.pictures == []
     assert "needs the strong form, which a LinearProblem does not know" in section.missing
 
@@ -390,7 +396,7 @@ def test_where_a_candidate_was_carried_from_is_shown():
     candidate = fc.Candidate.from_basis(problem, coarse, parameter=values)
     found = made(problem, learned=candidate)
     assert found.case.learned.interpolation.distance > 0.0
-    rows = dict(provenance(found, Shown.of(found, None)))
+    rows = dict(provenance(found, Scene.of(found, None)))
     assert rows["origin of the learned candidate"] == str(candidate.interpolation)
     assert "origin of the baseline candidate" not in rows
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from exact_meshes import QUADS, SIDES, TRIANGLES, affine_map, halves, triangle
 from exact_polynomials import Frame, divergence, power_sum, random_polynomial
+from plain import any_source
 from skfem import Basis, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2, FacetBasis
 
 import femcert as fc
@@ -129,10 +130,7 @@ def build(rng, element, coefficient, boundary, reaction, *, bubble=20.0):
     if coefficient == "jump" and rng.random() < 0.5:
         conductivity = {"one": a[~right][0], "two": a[right][0]}
     source = Basis(basis.mesh, SOURCES[element[0]]())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(source), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-        conductivity=conductivity, reaction=reaction, **conditions,
-    )  # fmt: skip
+    problem = any_source(basis, source, conductivity=conductivity, reaction=reaction, **conditions)
     return Case(name, problem, solution, right, a, reaction, alpha, f, f(source.doflocs))
 
 

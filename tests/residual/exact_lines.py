@@ -3,6 +3,7 @@
 import numpy as np
 from exact_cases import CONTRAST, STATES
 from numpy.polynomial import Polynomial
+from plain import any_source
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
 
 import femcert as fc
@@ -56,10 +57,7 @@ class LineCase:
             g = float(flux[1](1.0) + self.alpha * self.pieces[1](1.0))
             conditions |= {"robin": {"right": (self.alpha, g)}} if self.alpha else {"neumann": {"right": g}}
         basis, source = Basis(mesh, ELEMENTS[element]()), Basis(mesh, ElementLineP2())
-        self.problem = fc.EllipticSource(
-            basis, parameters=fc.FullSpace(source), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-            conductivity=conductivity, reaction=self.c, **conditions,
-        )  # fmt: skip
+        self.problem = any_source(basis, source, conductivity=conductivity, reaction=self.c, **conditions)
         self.parameter = f(source.doflocs[0])
         kind = STATES[seed % 3]
         self.state = self.problem.solve(self.parameter).copy()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from exact_cases import build
+from plain import any_coefficient, any_source
 from skfem import (
     Basis,
     ElementLineP1,
@@ -49,8 +50,12 @@ def test_a_linear_conductivity_as_the_unknown(element, boundary):
         assert (result.upper.side, result.lower.side) == ("upper", "lower"), result.upper
         assert result.lower.value <= truth * (1.0 + 1e-9)
         assert truth <= result.upper.value * (1.0 + 1e-12)
-        assert result.upper.value == pytest.approx(same.upper.value, rel=1e-4)
-        assert result.lower.value == pytest.approx(same.lower.value, rel=1e-4)
+        # Both include a quadrature remainder of up to 1e-6.
+        assert result.lower.value == pytest.approx(same.lower.value, rel=2e-6)
+        # Likewise; but on stretched meshes rounding decides what many steps of conjugate gradients find.
+        few = fc.dual_norm(problem, fc.Candidate(state, case.a(Q.doflocs)), steps=3)
+        same = fc.dual_norm(case.problem, case.candidate(state), steps=3)
+        assert few.upper.value == pytest.approx(same.upper.value, rel=2e-6)
 
 
 class Exponential:
@@ -61,9 +66,9 @@ class Exponential:
         mesh = basis.mesh
         linear = {2: ElementLineP1, 3: ElementTriP1, 4: ElementQuad1}[mesh.t.shape[0]]
         Q = Basis(mesh, linear())
-        self.problem = fc.EllipticCoefficient(
-            basis, parameters=fc.FullSpace(Q), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-            source=np.full(mesh.nelements, f), dirichlet={"left": self.value(0.0), "right": self.value(1.0)}, **options,
+        self.problem = any_coefficient(
+            basis, Q, source=np.full(mesh.nelements, f),
+            dirichlet={"left": self.value(0.0), "right": self.value(1.0)}, **options,
         )  # fmt: skip
         self.parameter = b * Q.doflocs[0]
 
@@ -116,9 +121,7 @@ def test_an_exponential_on_triangles_is_certified(element, b):
 
 
 def sides(basis, norm="energy", **options):
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), **options
-    )
+    problem = any_source(basis, **options)
     q = np.ones(basis.N)
     result = fc.dual_norm(problem, fc.Candidate(problem.solve(q), q), norm=norm)
     return result.upper.side, result.lower.side
@@ -156,9 +159,7 @@ def test_a_source_that_is_no_polynomial_makes_an_estimate_near_the_truth():
         along = np.pi * np.cos(np.pi * x[0]) * np.sin(np.pi * x[1])
         return np.exp(x[0]) * (2.0 * np.pi**2 * exact(x) - along)
 
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), source=source
-    )
+    problem = any_coefficient(basis, source=source)
     q = basis.doflocs[0]
     state = problem.solve(q)
     sampler = Sampler(basis.mesh, 12)

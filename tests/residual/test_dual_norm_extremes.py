@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from plain import any_coefficient, any_heat, any_source
 from skfem import (
     Basis,
     BilinearForm,
@@ -21,12 +22,6 @@ from skfem.helpers import dot, grad
 import femcert as fc
 
 
-def a_problem(basis, source=None, **options):
-    return fc.EllipticSource(
-        basis, parameters=fc.FullSpace(source or basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), **options
-    )
-
-
 def energy(basis, v, a=lambda x: 1.0):
     return np.sqrt(v @ asm(BilinearForm(lambda u, v, w: a(w.x) * dot(grad(u), grad(v))), basis) @ v)
 
@@ -36,7 +31,7 @@ def test_lower_bounds_stay_below_on_quadrilaterals_that_are_almost_triangles(met
     # The quadrature remainder is larger than one there; that must not turn a sign around.
     mesh = MeshQuad(np.array([[0.0, 1.0, 0.505, 0.495], [0.0, 0.0, 1.0, 1.0]]), np.arange(4)[:, None]).refined(1)
     basis = Basis(mesh, ElementQuad1())
-    problem = a_problem(basis, dirichlet=lambda x: x[0])
+    problem = any_source(basis, dirichlet=lambda x: x[0])
     u = basis.doflocs[0].copy()
     u[problem.free] += 1.0
     truth = energy(Basis(mesh, ElementQuad1(), intorder=40), u - basis.doflocs[0])
@@ -50,9 +45,7 @@ def test_lower_bounds_stay_below_on_quadrilaterals_that_are_almost_triangles(met
 def test_lower_bounds_stay_below_for_steep_exponentials(steep):
     basis = Basis(MeshTri().refined(1), ElementTriP2(), intorder=12)
     q_basis = basis.with_element(ElementTriP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(q_basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), dirichlet=lambda x: x[1]
-    )
+    problem = any_coefficient(basis, q_basis, dirichlet=lambda x: x[1])
     u = basis.doflocs[1].copy()
     u[problem.free] += np.random.default_rng(0).standard_normal(len(problem.free))
     fine = Basis(basis.mesh.refined(3), ElementTriP2(), intorder=16)
@@ -64,9 +57,7 @@ def test_lower_bounds_stay_below_for_steep_exponentials(steep):
 @pytest.mark.parametrize("steep", [0.0, 1.0, 4.0])
 def test_exponentials_on_rectangles_have_guaranteed_bounds(steep):
     basis = Basis(MeshQuad().refined(2), ElementQuad1(), intorder=12)
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), dirichlet=lambda x: x[1]
-    )
+    problem = any_coefficient(basis, dirichlet=lambda x: x[1])
     u = basis.doflocs[1].copy()
     u[problem.free] += np.random.default_rng(0).standard_normal(len(problem.free))
     truth = energy(Basis(basis.mesh, ElementQuad1(), intorder=30), u - basis.doflocs[1], lambda x: np.exp(steep * x[0]))
@@ -78,7 +69,7 @@ def test_exponentials_on_rectangles_have_guaranteed_bounds(steep):
 @pytest.mark.filterwarnings("error")
 def test_a_conductivity_that_almost_vanishes_in_an_element_gives_a_finite_estimate():
     basis = Basis(MeshTri().refined(1), ElementTriP1(), intorder=6)
-    problem = a_problem(basis, conductivity=fc.Polynomial(lambda x: 1e-3 + (x[0] - 0.25) ** 2, 2))
+    problem = any_source(basis, conductivity=fc.Polynomial(lambda x: 1e-3 + (x[0] - 0.25) ** 2, 2))
     q = np.ones(basis.N)
     for u in (problem.solve(q), np.zeros(basis.N)):
         result = fc.dual_norm(problem, fc.Candidate(u, q))
@@ -92,7 +83,7 @@ def test_rounding_of_a_compatible_load_is_not_called_a_residual():
     mesh = MeshTri().refined(2).with_defaults()
     basis = Basis(mesh, ElementTriP1())
     outflow = {"left": -1.3, "right": 1.3, "bottom": -0.37, "top": 0.37}
-    problem = a_problem(basis, reaction=1e-8, dirichlet={}, neumann=outflow)
+    problem = any_source(basis, reaction=1e-8, dirichlet={}, neumann=outflow)
     u = 1.3 * basis.doflocs[0] + 0.37 * basis.doflocs[1]
     result = fc.dual_norm(problem, fc.Candidate(u, 1e-8 * u))
     assert result.lower.value <= 1e-14
@@ -102,7 +93,7 @@ def test_large_states_that_hardly_vary():
     mesh = MeshTri().refined(2)
     basis = Basis(mesh, ElementTriP2())
     offset = 2.0**30
-    problem = a_problem(basis, dirichlet=offset)
+    problem = any_source(basis, dirichlet=offset)
     # All values are multiples of 2^-20, so that they, and their differences, are exact.
     bump = np.zeros(basis.N)
     bump[problem.free] = 2.0**-20 * np.random.default_rng(0).integers(-4, 5, len(problem.free))
@@ -116,7 +107,7 @@ def test_a_flux_that_jumps_a_little_pays_for_it(size):
     mesh = MeshTri().refined(2)
     basis = Basis(mesh, ElementTriP1())
     linear = basis.doflocs[0] + 0.3 * basis.doflocs[1]
-    problem = a_problem(basis, dirichlet=lambda x: x[0] + 0.3 * x[1])
+    problem = any_source(basis, dirichlet=lambda x: x[0] + 0.3 * x[1])
     u = linear.copy()
     u[problem.free] += size * np.random.default_rng(0).standard_normal(len(problem.free))
     broken = Basis(mesh, ElementDG(ElementTriRT1()), intorder=2)
@@ -130,7 +121,7 @@ def test_a_flux_that_jumps_a_little_pays_for_it(size):
 def test_the_best_flux_is_not_below_the_truth_by_rounding():
     mesh = MeshTri().refined(2)
     basis, fluxes = Basis(mesh, ElementTriP1()), Basis(mesh, ElementTriRT1(), intorder=4)
-    problem = a_problem(basis, dirichlet=lambda x: x[0])
+    problem = any_source(basis, dirichlet=lambda x: x[0])
     mass = asm(BilinearForm(lambda p, v, w: dot(p, v)), fluxes)
     best = solve(mass, asm(LinearForm(lambda v, w: v[0]), fluxes))
     for seed in range(10):
@@ -144,7 +135,7 @@ def test_the_best_flux_is_not_below_the_truth_by_rounding():
 @pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
 def test_a_boundary_value_that_jumps_has_no_upper_bound(element):
     basis = Basis(MeshTri().refined(2), element())
-    problem = a_problem(basis, dirichlet=fc.Polynomial(lambda x: 1.0 * (x[0] > 0.5), 0))
+    problem = any_source(basis, dirichlet=fc.Polynomial(lambda x: 1.0 * (x[0] > 0.5), 0))
     found = fc.boundary_norm(problem, problem.boundary.values)
     assert found.side == "estimate"
     assert "jumps" in found.source
@@ -153,14 +144,12 @@ def test_a_boundary_value_that_jumps_has_no_upper_bound(element):
 def test_values_that_contradict_each_other_in_a_corner_are_refused_in_small_units():
     basis = Basis(MeshTri().refined(1).with_defaults(), ElementTriP1())
     with pytest.raises(fc.InputError, match="contradicts"):
-        a_problem(basis, dirichlet={"left": 0.0, "bottom": 5e-13})
+        any_source(basis, dirichlet={"left": 0.0, "bottom": 5e-13})
 
 
 def test_the_lower_bound_of_a_resting_trajectory_is_not_above_its_initial_error():
     basis = Basis(MeshTri().refined(1), ElementTriP1())
-    problem = fc.HeatInitial(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), times=1.0, steps=2
-    )
+    problem = any_heat(basis, times=1.0, steps=2)
     found = fc.space_time_norm(problem, fc.Candidate(np.zeros((basis.N, 3)), np.ones(basis.N)))
     assert found.lower.value <= 1.0 <= found.upper.value
 
@@ -170,7 +159,7 @@ def test_a_mesh_too_thin_for_rounding_names_another_method():
     turn = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
     p = turn @ np.array([[0.0, 1.0, 0.5, 0.5], [0.0, 0.0, thin, -thin]])
     basis = Basis(MeshTri(p, np.array([[0, 0], [1, 1], [2, 3]])).refined(2), ElementTriP1())
-    problem = a_problem(basis)
+    problem = any_source(basis)
     candidate = fc.Candidate(np.random.default_rng(0).standard_normal(basis.N), np.ones(basis.N))
     with pytest.raises(fc.UncertifiedError, match="'enriched'"):
         fc.dual_norm(problem, candidate)

@@ -5,7 +5,7 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementQuad2, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.residual.dual import dual_norm_of_functions
+from femcert.residual import dual_norm_of_functions
 
 PI = np.pi
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exact_cases import build, draw
+from plain import any_heat, any_source
 from skfem import (
     Basis,
     BilinearForm,
@@ -19,6 +20,7 @@ from skfem import (
     MeshTri,
 )  # fmt: skip
 from skfem.helpers import dot, grad
+from zoo import one_dof, own_linear
 
 import femcert as fc
 
@@ -30,14 +32,9 @@ ELEMENTS = {
 METHODS = ("equilibrated", "enriched", "riesz", "indicator")
 
 
-def source_problem(basis, **options):
-    sensors = fc.MatrixSensors(np.eye(1, basis.N))
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors, **options)
-
-
 def a_problem(kind, levels=3, **options):
     mesh, elem = ELEMENTS[kind]
-    return source_problem(Basis(mesh().refined(levels), elem()), **options)
+    return any_source(Basis(mesh().refined(levels), elem()), **options)
 
 
 def noisy(problem, seed=0, noise=0.03):
@@ -111,9 +108,7 @@ def moved(case, state, move, order, flips):
     source = Basis(new.mesh, type(case.problem.parameters.basis.elem)())
     here = match(move(old.doflocs), new.doflocs)
     there = match(move(case.problem.parameters.basis.doflocs), source.doflocs)
-    problem = fc.EllipticSource(
-        new, parameters=fc.FullSpace(source), sensors=fc.MatrixSensors(np.eye(1, new.N)), conductivity=case.a
-    )
+    problem = any_source(new, source, conductivity=case.a)
     return problem, fc.Candidate(state[here], case.parameter[there])
 
 
@@ -183,11 +178,8 @@ def helmholtz(u, v, w):
 
 def test_problems_with_own_forms_have_the_riesz_method_only():
     basis = Basis(MeshTri().refined(3), ElementTriP1())
-    own = fc.LinearProblem(
-        basis, operator=helmholtz, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-        definite=True,
-    )  # fmt: skip
-    known = source_problem(basis, reaction=3.0)
+    own = own_linear(basis, operator=helmholtz, parameters=fc.FullSpace, sensors=one_dof, definite=True)
+    known = any_source(basis, reaction=3.0)
     candidate = noisy(known)
     for norm in ("energy", "h1"):
         ours, theirs = (fc.dual_norm(p, candidate, "riesz", norm=norm).lower for p in (own, known))
@@ -201,8 +193,7 @@ def test_problems_with_own_forms_have_the_riesz_method_only():
 
 def test_problems_without_a_static_state_are_sent_elsewhere():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
-    sensors = fc.MatrixSensors(np.eye(1, basis.N))
-    heat = fc.HeatInitial(basis, parameters=fc.FullSpace(basis), sensors=sensors, times=[0.1], steps=2)
+    heat = any_heat(basis, times=[0.1], steps=2)
     q = np.random.default_rng(0).standard_normal(basis.N)
     with pytest.raises(fc.UncertifiedError, match="space_time_norm"):
         fc.dual_norm(heat, fc.Candidate(heat.solve(q), q))
@@ -244,7 +235,7 @@ def folded(kind):
 @pytest.mark.parametrize("norm", ["energy", "h1"])
 @pytest.mark.parametrize("kind", ["P1", "P2", "Q1", "Q2"])
 def test_a_mesh_that_folds_over_itself_gets_no_bound(kind, norm):
-    problem = source_problem(Basis(folded(kind), ELEMENTS[kind][1]()))
+    problem = any_source(Basis(folded(kind), ELEMENTS[kind][1]()))
     with pytest.raises(fc.FemcertError, match=r"fold|convex"):
         fc.dual_norm(problem, noisy(problem), norm=norm)
 
@@ -256,14 +247,14 @@ def test_two_domains_that_touch_in_a_vertex_add_up(kind):
     two = one.translated((1.0, 1.0)).scaled((1.3, 1.0)).translated((-0.3, 0.0))
     both = Basis(one + two, elem())
     assert both.mesh.nvertices == 2 * one.nvertices - 1
-    candidate = noisy(source_problem(both), seed=4)
+    candidate = noisy(any_source(both), seed=4)
     parts = []
     for half in (one, two):
         basis = Basis(half, elem())
         here = match(both.doflocs, basis.doflocs)
         part = fc.Candidate(candidate.state[here], candidate.parameter[here])
-        parts.append(fc.dual_norm(source_problem(basis), part))
-    whole = fc.dual_norm(source_problem(both), candidate)
+        parts.append(fc.dual_norm(any_source(basis), part))
+    whole = fc.dual_norm(any_source(both), candidate)
     assert whole.upper.value == pytest.approx(np.hypot(*(p.upper.value for p in parts)), rel=3e-3)
     assert whole.lower.value == pytest.approx(np.hypot(*(p.lower.value for p in parts)), rel=3e-3)
 

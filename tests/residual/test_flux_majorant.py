@@ -5,6 +5,7 @@ import pytest
 from exact_cases import build
 from exact_lines import LineCase
 from mixed import flux_of, mixed_flux
+from plain import any_source
 from skfem import (
     Basis,
     ElementDG,
@@ -84,9 +85,7 @@ def test_a_wrong_flux_still_proves_something_true(element, boundary, reaction):
 def test_the_defect_is_the_friedrichs_constant_times_the_missing_balance():
     # Zero flux, zero state, source 1 on the unit square: the bound is C_F ‖1‖ with C_F = 1 / (pi sqrt 2).
     basis = Basis(MeshTri().refined(3), ElementTriP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N))
-    )
+    problem = any_source(basis)
     flux = Basis(basis.mesh, ElementTriRT1())
     result = fc.flux_majorant(problem, fc.Candidate(np.zeros(basis.N), np.ones(basis.N)), (flux, np.zeros(flux.N)))
     assert result.value == pytest.approx(1.0 / (np.pi * np.sqrt(2.0)), rel=1e-6)
@@ -100,9 +99,7 @@ def test_the_defect_is_the_friedrichs_constant_times_the_missing_balance():
 def test_the_crude_constant_is_far_above_the_quotient_of_constants(options, size):
     mesh = MeshTri().refined(2).scaled(size).with_boundaries({"left": lambda x: x[0] == 0.0})
     basis = Basis(mesh, ElementTriP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), dirichlet={}, **options
-    )
+    problem = any_source(basis, dirichlet={}, **options)
     tools, equation = workspace_of(problem), problem.strong(np.ones(basis.N))
     energy = 1e-12 * (size**2 if "reaction" in options else size)
     for norm, quotient in (("energy", size / np.sqrt(energy)), ("h1", 1.0)):
@@ -140,9 +137,7 @@ def refused():
 def test_what_is_no_conforming_flux_is_refused(flux, error):
     basis = Basis(MeshLine().refined(3), ElementLineP1()) if flux.mesh.dim() == 1 else None
     basis = basis or Basis(MeshTri().refined(2), ElementTriP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N))
-    )
+    problem = any_source(basis)
     candidate = fc.Candidate(np.zeros(basis.N), np.ones(basis.N))
     dofs = np.random.default_rng(0).standard_normal(flux.N)
     with pytest.raises(error):
@@ -153,9 +148,7 @@ def cubic_problem(element):
     """``u = x y (1 - x - y)`` on the unit triangle, where the source ``2 (x + y)`` is linear."""
     corner = MeshTri(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([[0], [1], [2]])).refined(3)
     basis = Basis(corner, element())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N))
-    )
+    problem = any_source(basis)
     return problem, 2.0 * basis.doflocs.sum(axis=0)
 
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from skfem import MeshLine, MeshQuad, MeshTet, MeshTri, MeshTri2
 
-from femcert.errors import InputError
-from femcert.residual.friedrichs import box_friedrichs_constant, friedrichs_constant, poincare_constant
+import femcert as fc
+from femcert.residual.friedrichs import box_friedrichs_constant
 
 MESH = MeshTri().refined(1)
 OUTER = MESH.boundary_facets()
 INNER = np.setdiff1d(np.arange(MESH.nfacets), OUTER)
 CONSTANTS = [
-    lambda mesh, **options: friedrichs_constant(mesh, dirichlet=mesh.boundary_facets(), **options),
-    poincare_constant,
+    lambda mesh, **options: fc.friedrichs_constant(mesh, dirichlet=mesh.boundary_facets(), **options),
+    fc.poincare_constant,
     box_friedrichs_constant,
 ]
 
@@ -33,7 +33,7 @@ CONSTANTS = [
     ],
 )
 def test_conductivity(constant, a, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(fc.InputError, match=message):
         constant(MESH, conductivity=a)
 
 
@@ -41,7 +41,7 @@ def test_conductivity(constant, a, message):
 @pytest.mark.parametrize("mesh", [MeshTri2(), MeshTet(), MeshTri(np.zeros((2, 3)), np.array([[0], [1], [2]])),
     MeshQuad(np.array([[0.0, 1.0, 0.2, 0.0], [0.0, 0.0, 0.2, 1.0]]), np.arange(4)[:, None])])  # fmt: skip
 def test_curved_flat_solid_or_folded_meshes(constant, mesh):
-    with pytest.raises(InputError, match="mesh"):
+    with pytest.raises(fc.InputError, match="mesh"):
         constant(mesh)
 
 
@@ -60,10 +60,10 @@ def test_curved_flat_solid_or_folded_meshes(constant, mesh):
     ],
 )
 def test_facets(facets, message):
-    with pytest.raises(InputError, match=f"dirichlet .*{message}"):
-        friedrichs_constant(MESH, dirichlet=facets)
-    with pytest.raises(InputError, match=f"robin .*{message}"):
-        friedrichs_constant(MESH, dirichlet=[], robin=(facets, 1.0))
+    with pytest.raises(fc.InputError, match=f"dirichlet .*{message}"):
+        fc.friedrichs_constant(MESH, dirichlet=facets)
+    with pytest.raises(fc.InputError, match=f"robin .*{message}"):
+        fc.friedrichs_constant(MESH, dirichlet=[], robin=(facets, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_facets(facets, message):
     ],
 )
 def test_robin(robin, message):
-    with pytest.raises(InputError, match=message):
-        friedrichs_constant(MESH, dirichlet=OUTER[4:], robin=robin)
+    with pytest.raises(fc.InputError, match=message):
+        fc.friedrichs_constant(MESH, dirichlet=OUTER[4:], robin=robin)
 
 
 @pytest.mark.parametrize("c", [-0.1, np.nan, np.ones(3), np.r_[np.ones(7), -1e-9]])
 def test_reaction(c):
-    with pytest.raises(InputError, match="reaction"):
-        friedrichs_constant(MESH, dirichlet=OUTER, reaction=c)
+    with pytest.raises(fc.InputError, match="reaction"):
+        fc.friedrichs_constant(MESH, dirichlet=OUTER, reaction=c)
 
 
 def test_inputs_are_left_alone():
@@ -93,5 +93,5 @@ def test_inputs_are_left_alone():
     a, c, alpha, ends = np.ones(4), np.zeros(4), np.ones(1), mesh.boundary_facets()
     for array in (a, c, alpha, ends):
         array.flags.writeable = False
-    friedrichs_constant(mesh, dirichlet=ends[:1], conductivity=a, reaction=c, robin=(ends[1:], alpha))
+    fc.friedrichs_constant(mesh, dirichlet=ends[:1], conductivity=a, reaction=c, robin=(ends[1:], alpha))
     assert np.all(a == 1.0)

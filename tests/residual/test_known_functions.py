@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from plain import any_coefficient, any_heat, any_source
 from skfem import (
     Basis,
     BilinearForm,
@@ -17,6 +18,7 @@ from skfem import (
     solve,
 )
 from skfem.helpers import dot, grad
+from zoo import source
 
 import femcert as fc
 from femcert.problem.strong import Given
@@ -24,11 +26,6 @@ from femcert.residual.boundary import refuse_unresolved
 from femcert.residual.quadrature import shape_of
 
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
-
-
-def source_problem(basis, **options):
-    options = {"sensors": fc.MatrixSensors(np.eye(1, basis.N)), "parameters": fc.FullSpace(basis), **options}
-    return fc.EllipticSource(basis, **options)
 
 
 def solved(problem):
@@ -64,10 +61,7 @@ def flux_error(problem, state, a, order=200):
 
 def test_a_layer_between_the_sample_points_is_no_bound():
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
-    problem = source_problem(
-        basis, conductivity=layer, parameters=fc.SineSpace(basis, 3),
-        sensors=fc.PointSensors(basis, [[0.2], [0.5], [0.7]]),
-    )  # fmt: skip
+    problem = source(basis, conductivity=layer, sensors=[[0.2], [0.5], [0.7]])
     candidate = solved(problem)
     found = fc.dual_norm(problem, candidate)
     # The number is wrong, and now it is called what it is.
@@ -95,7 +89,7 @@ def test_contrast_hides_no_variation(element, degree):
     shape = shape_of(Given(table, "conductivity", "positive"), mesh)
     assert shape.degree == degree
     assert shape.spread[1] >= 0.004
-    problem = source_problem(basis, conductivity=table)
+    problem = any_source(basis, conductivity=table)
     candidate = solved(problem)
     truth = flux_error(problem, candidate.state, lambda x: np.where(x[0] < 0.5, 9e11, weak(x)))
     found = fc.dual_norm(problem, candidate)
@@ -113,10 +107,7 @@ def test_a_field_of_high_contrast_is_what_it_is(exponential):
     basis = Basis(mesh, ElementTriP1())
     strong = basis.doflocs[0] < 0.5
     q = np.where(strong, 9e11, 1.0 + 0.008 * basis.doflocs[1])
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)),
-        transform="exp" if exponential else "identity",
-    )  # fmt: skip
+    problem = any_coefficient(basis, transform="exp" if exponential else "identity")
     shape = shape_of(problem.strong(np.log(q) if exponential else q).conductivity, mesh)
     weak = np.all(~strong[basis.element_dofs], axis=0)
     assert shape.degree == 1
@@ -136,42 +127,40 @@ RAMP = fc.Polynomial(ramp, 1)
 
 def dual(**options):
     mesh = MeshTri().refined(2).with_boundaries(SIDES)
-    problem = source_problem(Basis(mesh, ElementTriP1()), **options)
+    problem = any_source(Basis(mesh, ElementTriP1()), **options)
     found = fc.dual_norm(problem, solved(problem))
     return found.upper, found.lower
 
 
 def by_method(method):
     def bound(f):
-        problem = source_problem(Basis(MeshTri().refined(2), ElementTriP1()), conductivity=f)
+        problem = any_source(Basis(MeshTri().refined(2), ElementTriP1()), conductivity=f)
         return [fc.dual_norm(problem, solved(problem), method).best]
 
     return bound
 
 
 def on_a_line(f):
-    problem = source_problem(Basis(MeshLine().refined(3), ElementLineP1()), conductivity=f)
+    problem = any_source(Basis(MeshLine().refined(3), ElementLineP1()), conductivity=f)
     found = fc.dual_norm(problem, solved(problem))
     return found.upper, found.lower
 
 
 def table(f):
     mesh = MeshTri().refined(2).with_subdomains({"one": lambda x: x[0] < 0.5, "two": lambda x: x[0] > 0.5})
-    problem = source_problem(Basis(mesh, ElementTriP1()), conductivity={"one": 2.0, "two": f})
+    problem = any_source(Basis(mesh, ElementTriP1()), conductivity={"one": 2.0, "two": f})
     return [fc.dual_norm(problem, solved(problem)).upper]
 
 
 def known_source(f):
     basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), source=f
-    )
+    problem = any_coefficient(basis, source=f)
     return [fc.dual_norm(problem, solved(problem)).upper]
 
 
 def flux_checker(f):
     basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = source_problem(basis, conductivity=f)
+    problem = any_source(basis, conductivity=f)
     flux = Basis(basis.mesh, ElementTriRT1())
     return [fc.flux_majorant(problem, solved(problem), (flux, np.zeros(flux.N))).bound]
 
@@ -179,10 +168,7 @@ def flux_checker(f):
 def heat(mesh):
     def bound(f):
         basis = Basis(mesh, (ElementLineP1 if mesh.dim() == 1 else ElementTriP1)())
-        problem = fc.HeatInitial(
-            basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(1, basis.N)), times=0.1, steps=2,
-            diffusivity=f,
-        )  # fmt: skip
+        problem = any_heat(basis, times=0.1, steps=2, diffusivity=f)
         q = np.ones(basis.N)
         found = fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q))
         return found.upper, found.lower, found.residual
@@ -194,7 +180,7 @@ def on_the_boundary(name):
     def bound(f):
         given = {"dirichlet": {"dirichlet": f}, "robin": {"robin": {"right": (f, 0.0)}}}.get(name, {name: f})
         basis = Basis(MeshTri().refined(2).with_boundaries(SIDES), ElementTriP1())
-        return [fc.boundary_norm(source_problem(basis, **given), np.ones(basis.N))]
+        return [fc.boundary_norm(any_source(basis, **given), np.ones(basis.N))]
 
     return bound
 
@@ -276,7 +262,7 @@ def test_bounds_hold_for_every_function_within_the_error(kind, which):
     def wave(x):
         return ramp(x) + error * np.sin(37.0 * x[0])
 
-    problem = source_problem(basis, **{which: fc.Polynomial(wave, 1, error)})
+    problem = any_source(basis, **{which: fc.Polynomial(wave, 1, error)})
     candidate = solved(problem)
     fine = Basis(mesh.refined(4 if kind == "line" else 3), (ElementLineP2 if kind == "line" else ElementTriP2)(),
                  intorder=8)  # fmt: skip
@@ -313,7 +299,7 @@ def test_degrees_beyond_the_rules_are_estimates():
 def test_values_at_the_ends_of_a_line_are_known():
     # There the boundary is two points, and a function at a point is a number.
     mesh = MeshLine().refined(3).with_boundaries(SIDES)
-    problem = source_problem(
+    problem = any_source(
         Basis(mesh, ElementLineP1()), dirichlet={"left": lambda x: 1.0 + x[0]}, robin={"right": (ramp, ramp)}
     )
     candidate = solved(problem)
@@ -330,11 +316,11 @@ def test_strong_edges_hide_nothing_on_weak_ones(strong):
     mesh = MeshTri().refined(2).with_boundaries(SIDES)
     basis = Basis(mesh, ElementTriP1())
     edges = fc.Polynomial(value, 2)
-    problem = source_problem(basis, dirichlet={"left": edges, "right": edges})
+    problem = any_source(basis, dirichlet={"left": edges, "right": edges})
     with pytest.raises(fc.UncertifiedError, match="no finite-element state attains the Dirichlet value on 'right'"):
         refuse_unresolved(problem)
     both = mesh.with_boundaries({"both": lambda x: (x[0] < 1e-9) | (x[0] > 1.0 - 1e-9)})
-    problem = source_problem(Basis(both, ElementTriP1()), dirichlet={"both": edges})
+    problem = any_source(Basis(both, ElementTriP1()), dirichlet={"both": edges})
     with pytest.raises(fc.UncertifiedError, match="no finite-element state attains the Dirichlet value on 'both'"):
         refuse_unresolved(problem)
 
@@ -342,9 +328,8 @@ def test_strong_edges_hide_nothing_on_weak_ones(strong):
 def test_heat_with_a_dirichlet_value_that_is_a_function():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
     q = np.ones(basis.N)
-    given = {"parameters": fc.FullSpace(basis), "sensors": fc.MatrixSensors(np.eye(1, basis.N))}
     for zero, side in ((0.0, "upper"), (nothing, "estimate"), (fc.Polynomial(nothing, 3), "estimate")):
-        problem = fc.HeatInitial(basis, times=0.1, steps=2, dirichlet=zero, **given)
+        problem = any_heat(basis, times=0.1, steps=2, dirichlet=zero)
         found = fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q)).upper
         assert found.side == side
         assert ("known to vanish at the dofs only" in found.source) == (side == "estimate")

@@ -7,7 +7,7 @@ from skfem.helpers import dot, grad
 from zoo import source, unit_basis
 
 import femcert as fc
-from femcert.problem.strong import Field, Given, StrongForm
+from femcert.problem.strong import Given, Interpolant, StrongForm
 from femcert.residual import evaluate
 
 ELEMENTS = {"line P1": 10, "tri P1": 4, "tri P2": 3, "bent quad Q1": 4}
@@ -28,7 +28,7 @@ class Own(fc.LinearProblem):
 
     def strong(self, parameter):
         """The equation as fields."""
-        source = Field(self.parameters.basis, self.check_parameter(parameter))
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter))
         return StrongForm(self.a, self.c, source, self.boundary)
 
 

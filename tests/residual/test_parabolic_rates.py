@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from heat_truth import residual_square
 from skfem import (
     Basis,
@@ -14,17 +15,16 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )
+from zoo import one_dof
 
 import femcert as fc
 from femcert.residual.heat import has_trajectory
 
 
-def heat(basis, scheme="crank-nicolson", steps=4, time=0.1, parameters=None, **options):
-    sensors = fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.4))
-    return fc.HeatInitial(
-        basis, parameters=parameters or fc.FullSpace(basis), sensors=sensors, times=time, scheme=scheme, steps=steps,
-        **options,
-    )  # fmt: skip
+def heat(basis, scheme="crank-nicolson", steps=4, time=0.1, parameters=fc.FullSpace, **options):
+    return zoo.heat(
+        basis, parameters=parameters, sensors=one_dof, times=time, scheme=scheme, steps=steps, **options
+    )
 
 
 def line(n, element=ElementLineP2):

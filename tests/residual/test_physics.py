@@ -184,11 +184,11 @@ def test_what_heat_cannot_have():
     problem = heat()
     candidate = fc.Candidate(problem.trajectory(q), q)
     for method in ("enriched", "riesz", "indicator"):
-        with pytest.raises(fc.InputError, match=f"'{method}'; a heat problem has 'rms' and 'equilibrated'"):
+        with pytest.raises(fc.InputError, match=f"'{method}'.*'rms' and 'equilibrated'"):
             components(problem, candidate, method)
-    with pytest.raises(fc.InputError, match="'h1'; the space-time norm of a heat problem is that of its energy"):
+    with pytest.raises(fc.InputError, match="'h1'; the space-time norm"):
         components(problem, candidate, "equilibrated", "h1")
-    with pytest.raises(fc.UncertifiedError, match=r"space_time_norm\(problem, candidate\)"):
+    with pytest.raises(fc.UncertifiedError, match="space_time_norm"):
         fc.dual_norm(problem, candidate)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from plain import any_source
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
@@ -25,8 +26,7 @@ CONDITIONS = {
 def problems(kind):
     mesh = MeshLine().refined(3) if kind == "line" else MeshTri().refined(2)
     basis = Basis(mesh.with_boundaries(SIDES), (ElementLineP1 if kind == "line" else ElementTriP1)())
-    common = {"parameters": fc.FullSpace(basis), "sensors": fc.MatrixSensors(np.eye(1, basis.N))}
-    return {name: fc.EllipticSource(basis, **common, **options) for name, options in CONDITIONS.items()}
+    return {name: any_source(basis, **options) for name, options in CONDITIONS.items()}
 
 
 @pytest.mark.parametrize("kind", ["line", "tri"])

@@ -87,7 +87,7 @@ def test_three_routes_to_one_minimizer(kind, weight, options):
     problem = full_problem(m=9, **options)
     data = fc.Data(np.random.default_rng(2).standard_normal(9), 0.1, covariance_of(kind, 9))
     F, y = data.whiten(problem.forward_matrix()), data.whiten(data.values - problem.offset)
-    columns = ridge_of_columns(F, y, problem.parameters).coefficients(weight)
+    columns = ridge_of_columns(problem.normal(data), y, problem.parameters).coefficients(weight)
     rows = ridge_of_rows(F, y, problem.parameters).coefficients(weight)
     sparse = tikhonov._from_optimality_system(problem, data, problem.system(), weight)
     size = np.abs(columns).max()

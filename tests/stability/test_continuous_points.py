@@ -10,7 +10,7 @@ from zoo import ELEMENTS, unit_basis
 import femcert as fc
 from femcert.mesh.elements import constant_basis
 from femcert.problem.insert import cut_at_sensors
-from femcert.problem.strong import Field
+from femcert.problem.strong import Interpolant
 from femcert.residual.line import line_bound
 from femcert.residual.workspace import Workspace
 from femcert.stability.continuous import continuous_error
@@ -129,7 +129,7 @@ def test_energy_error_of_a_greens_function(element, root, x):
     constants = constant_basis(basis)
     equation = problem.strong(np.zeros(basis.N))
     equation = type(equation)(
-        equation.conductivity, equation.reaction, Field(constants, np.zeros(constants.N)), equation.boundary
+        equation.conductivity, equation.reaction, Interpolant(constants, np.zeros(constants.N)), equation.boundary
     )
     bound = line_bound(Workspace(problem), equation, z, "energy", loads=loads)
     square = green(x, x, root) - float((problem.sensors.matrix @ z)[0])

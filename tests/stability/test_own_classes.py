@@ -13,7 +13,7 @@ from femcert.problem.linear import LinearProblem
 from femcert.problem.nonlinear import NonlinearProblem
 from femcert.problem.sensors import PointLoads, Representers, Sensors
 from femcert.problem.space import ParameterSpace
-from femcert.problem.strong import Field, Given, StrongForm
+from femcert.problem.strong import Given, Interpolant, StrongForm
 from femcert.stability.continuous import continuous_error
 
 REACTION = 4.0
@@ -36,7 +36,7 @@ class OwnSource(LinearProblem):
         )
 
     def strong(self, parameter):
-        source = Field(self.parameters.basis, self.check_parameter(parameter) + self.known)
+        source = Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
         return StrongForm(Given(1.0, "conductivity"), Given(REACTION, "reaction"), source, self.boundary, "source")
 
 

@@ -9,6 +9,7 @@ from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2
 
 import femcert as fc
 from femcert.study.case import read_certify_case
+from femcert.study.measurements import Dataset
 
 MESHES = Path(__file__).parents[2] / "meshes"
 END = '[candidate]\nfile = "candidate.npz"\n[rule]\nkind = "{rule}"\n'
@@ -262,9 +263,8 @@ def test_noise(write):
 
 def test_noise_stays_below_its_level_as_often_as_it_says():
     draws = np.random.default_rng(0).standard_normal((20000, 12))
-    from femcert.study.case.data import Measurements, build_data
-
-    data = build_data({"confidence": 0.9}, Measurements(np.ones(12), np.linspace(0.1, 2.0, 12)))
+    dataset = Dataset(values=np.ones(12), deviation=np.linspace(0.1, 2.0, 12), confidence=0.9)
+    data = dataset.data(dataset.read(2, Path()))
     inside = [data.norm(draw * np.linspace(0.1, 2.0, 12)) <= data.noise_level for draw in draws]
     assert np.mean(inside) == pytest.approx(0.9, abs=0.01)
 

@@ -1,0 +1,383 @@
+"""Case files in TOML. For ``femcert certify``, everything from a mesh to a decision:
+
+.. code-block:: toml
+
+    [mesh]
+    file = "fault.msh"              # relative to this file; anything that load_mesh reads
+
+    [problem]
+    kind = "elliptic-source"        # -div(a grad u) + c u = q, with q unknown
+    conductivity = { upper = 1.0, middle = "0.2 + 0.1*x", basement = 3.0 }
+    degree = 1                      # of the state: 1 or 2
+
+    [boundary.dirichlet]            # without it: zero wherever no other condition is named
+    surface = 0.0
+    [boundary.neumann]
+    bottom = 0.05
+    [boundary.robin]
+    sides = [1.0, "0.1*y"]          # alpha and g of a du/dn + alpha u = g
+
+    [class]                         # the sources that we admit
+    kind = "eigenmodes"
+    modes = 12
+
+    [sensors]
+    kind = "averages"               # where: columns x and y of the data
+    radius = 0.05
+
+    [data]
+    file = "data.csv"               # columns x, y, value, deviation
+    confidence = 0.95               # or noise_level, in the norm of the data
+
+    [baseline]
+    kind = "tikhonov"
+    choose = "discrepancy"
+
+    [candidate]
+    file = "candidate.vtu"          # fields "parameter" and, if there is one, "state"
+
+    [rule]
+    kind = "operational"
+    pde = 0.1
+    tolerance = 0.0
+
+For ``femcert refine``, a source that is known, on finer and finer meshes: tables ``mesh``, ``problem`` (with
+``source``, a number or a table by subdomain), ``boundary``, and ``study`` with the options of `refinement_study`.
+
+The keys of a table with a ``kind`` are the arguments of the class that `PROBLEMS`, `CLASSES`, `SENSORS`, `BASELINES` or
+`RULES` of `kinds` names for it, with the same meaning. A value of a coefficient or a boundary condition is a number, a
+formula in x and y, or a table of these by subdomain or boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from skfem import Basis, Mesh
+
+from ..certificate import Rule
+from ..checks import known_keys, naming, number
+from ..errors import InputError
+from ..problem import Candidate, Data, EllipticSource, HeatInitial, Problem, RegionSensors, RegionSpace
+from ..problem.sensors import Sensors
+from ..problem.space import ParameterSpace
+from ..selection import Selection, Tikhonov, no_harm
+from ..timing import stage
+from .conditions import boundary_values, coefficient_value, state_basis
+from .keys import Table, check_choice, checked_table, checked_text, parsed_file, shown
+from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
+from .level import Case
+from .measurements import Dataset, Measurements
+from .refinement import Plan
+
+Made = TypeVar("Made")
+
+COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
+SECTIONS = ("mesh", "problem", "boundary", "class", "sensors", "data", "baseline", "candidate", "rule", "output")
+NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate", "rule")
+REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
+# All files that a case may write, the page last; and those that it writes unless it says otherwise.
+OUTPUTS = ("selection.json", "summary.csv", "fields.vtu", "fields.xdmf", "report.html")
+FILES = tuple(name for name in OUTPUTS if name != "fields.xdmf")
+
+
+@dataclass(frozen=True)
+class CertifyCase:
+    """A case that was read and built.
+
+    Attributes
+    ----------
+    problem, data, baseline, candidate, rule, tolerance
+        As `no_harm` takes them; the candidate is its `learned`.
+    files
+        Which files to write, the page last.
+    inputs
+        The files that it was read from, by their keys.
+    noise
+        Where the noise level comes from, in words.
+    """
+
+    problem: Problem
+    data: Data
+    baseline: Any
+    candidate: Candidate
+    rule: Rule
+    tolerance: float
+    files: tuple[str, ...]
+    inputs: dict[str, Path]
+    noise: str
+
+    def select(self) -> Selection:
+        """The decision."""
+        return no_harm(
+            self.problem,
+            self.data,
+            baseline=self.baseline,
+            learned=self.candidate,
+            rule=self.rule,
+            tolerance=self.tolerance,
+        )
+
+
+@dataclass(frozen=True)
+class RefineCase:
+    """A case of ``femcert refine``: a source that is known, and options of the study.
+
+    Attributes
+    ----------
+    mesh
+        The first mesh.
+    source
+        A number, or numbers by subdomain.
+    degree
+        Of the state.
+    options
+        Coefficients and boundary conditions as the problem takes them.
+    study
+        Options of `refinement_study`.
+    """
+
+    mesh: Mesh
+    source: float | dict[str, float]
+    degree: int
+    options: dict[str, Any]
+    study: dict[str, Any]
+
+    def build(self, mesh: Mesh | None = None) -> Case:
+        """The case on a mesh: the Galerkin state of the source, which is represented exactly."""
+        basis = state_basis(self.mesh if mesh is None else mesh, self.degree)
+        whole = np.arange(basis.mesh.nelements)
+        table = self.source if isinstance(self.source, dict) else {"": self.source}
+        space = RegionSpace(basis, list(table) if isinstance(self.source, dict) else [whole])
+        # A problem has sensors; the bounds do not look at them.
+        sensors = RegionSensors(basis, [whole])
+        problem = EllipticSource(basis, parameters=space, sensors=sensors, **self.options)
+        return Case(problem, parameter=space.field(list(table.values())))
+
+
+def read_certify_case(path: str | Path) -> CertifyCase:
+    """Read a case file and all files that it names, and build what they describe.
+
+    Parameters
+    ----------
+    path
+        Of the case file.
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged, or a key is missing, unknown or of the wrong type, or its value does not fit the
+        rest; the message names file and key.
+    """
+    return _read(path, _certify)
+
+
+def read_case(path: str | Path) -> RefineCase:
+    """Read and check a case file of ``femcert refine``.
+
+    Parameters
+    ----------
+    path
+        Of the case file.
+
+    Raises
+    ------
+    InputError
+        The file or its mesh is missing or damaged, or a key is missing, unknown or of the wrong type; the message names
+        file and key.
+    """
+    return _read(path, _refine)
+
+
+def _read(path: str | Path, build: Callable[[Mapping[str, Any], Path], Made]) -> Made:
+    if not isinstance(path, (str, Path)):
+        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+    path = Path(path)
+    try:
+        return build(parsed_file(path), path.parent)
+    except InputError as error:
+        raise InputError(f"case file '{path}': {error}") from None
+
+
+def _checked(record: Mapping[str, Any], sections: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    known_keys(record, sections, "")
+    for name in needed:
+        if name not in record:
+            raise InputError(f"section [{name}] is missing")
+
+
+def _refine(record: Mapping[str, Any], folder: Path) -> RefineCase:
+    _checked(record, REFINED_SECTIONS, ("mesh", "problem"))
+    file = Table.read(record["mesh"], "mesh", read_mesh)
+    section = Table.read(record["problem"], "problem", {"elliptic-source": EllipticSource}, ("source", "degree"))
+    study = Table.read(record.get("study", {}), "study", Plan)
+    study()
+    if "source" not in section.more:
+        raise InputError("problem.source is missing")
+    source, plain = section.more["source"], "a number or a table of numbers by subdomain"
+    for value in source.values() if isinstance(source, dict) else [source]:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InputError(f"problem.source is {shown(source)}; expected {plain}")
+    degree = check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
+    mesh = _mesh(file, folder)
+    coefficient_value(source, mesh, "problem.source")
+    options = {**_coefficients(section, mesh), **boundary_values(record.get("boundary", {}), mesh, section)}
+    return RefineCase(mesh=mesh, source=source, degree=degree, options=options, study=study.values)
+
+
+def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
+    _checked(record, SECTIONS, NEEDED)
+    # What needs no mesh comes first: a mistake there should not cost the time to read one.
+    mesh = Table.read(record["mesh"], "mesh", read_mesh)
+    section = Table.read(record["problem"], "problem", PROBLEMS, ("degree",))
+    check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
+    admitted = Table.read(record["class"], "class", CLASSES, ("ball",))
+    sensors = Table.read(record["sensors"], "sensors", SENSORS)
+    dataset: Dataset = Table.read(record["data"], "data", Dataset)()
+    solver = Table.read(record["baseline"], "baseline", BASELINES) if "baseline" in record else None
+    candidate = Table.read(record["candidate"], "candidate", candidate_of)
+    decides = Table.read(record["rule"], "rule", RULES, ("tolerance",))
+    rule: Rule = decides()
+    tolerance = number(decides.more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
+    files = _files(record.get("output", {}))
+    tables = {"mesh": mesh, "problem": section, "class": admitted, "sensors": sensors}
+    problem, data = _problem_and_data(tables, record.get("boundary", {}), dataset, folder)
+    return CertifyCase(
+        problem=problem,
+        data=data,
+        baseline=_baseline(solver, problem),
+        candidate=candidate(problem=problem, folder=folder),
+        rule=rule,
+        tolerance=tolerance,
+        files=files,
+        inputs={
+            f"{name}.{key}": folder / record[name][key]
+            for name, key in (("mesh", "file"), ("class", "mesh"), ("data", "file"), ("candidate", "file"))
+            if key in record[name]
+        },
+        noise=dataset.noise_words(),
+    )
+
+
+def _files(value: Any) -> tuple[str, ...]:
+    """The section ``output``."""
+    known_keys(checked_table(value, "output"), ("files",), "output")
+    wanted = value.get("files", FILES)
+    if not isinstance(wanted, (list, tuple)) or not wanted:
+        raise InputError(f"output.files is {shown(wanted)}; expected a list of files")
+    for i, name in enumerate(wanted):
+        check_choice(name, OUTPUTS, f"output.files[{i}]")
+    return tuple(name for name in OUTPUTS if name in wanted)
+
+
+def _problem_and_data(
+    tables: Mapping[str, Table], boundary: Any, dataset: Dataset, folder: Path
+) -> tuple[Problem, Data]:
+    mesh = _mesh(tables["mesh"], folder)
+    with stage("problem", f"{mesh.nelements:,} elements"):
+        section = tables["problem"]
+        conditions = boundary_values(boundary, mesh, section)
+        measured = dataset.read(mesh.dim(), folder)
+        data = dataset.data(measured)
+        values = _with_times(section, measured)
+        if (announced := _announced(tables["sensors"])) is not None:
+            # Before they are built: a slip of the keyboard may ask for more than fits into memory.
+            times = values.get("times", [1])
+            _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
+        basis = state_basis(mesh, section.more.get("degree", 1))
+        space = _space(tables["class"], basis, folder)
+        sensors = _sensors(tables["sensors"], basis, measured)
+        values = {**values, **_coefficients(section, mesh)}
+        problem = section(values=values, basis=basis, parameters=space, sensors=sensors, **conditions)
+    _check_count(data, problem.observation_count)
+    return problem, data
+
+
+def _mesh(table: Table, folder: Path) -> Mesh:
+    with naming("mesh.file"):
+        return table.make(folder, **table.values)
+
+
+def _coefficients(section: Table, mesh: Mesh) -> dict[str, Any]:
+    return {
+        name: coefficient_value(value, mesh, f"problem.{name}")
+        for name, value in section.values.items()
+        if name in COEFFICIENTS
+    }
+
+
+def _check_count(data: Data, expected: int) -> None:
+    if data.values.size != expected:
+        raise InputError(f"data: there are {data.values.size} values; the sensors of the case give {expected}")
+
+
+def _announced(sensors: Table) -> int | None:
+    """How many values the sensors give at one time, where their table says it alone."""
+    angles, bins = sensors.values.get("angles"), sensors.values.get("bins", 0)
+    if isinstance(angles, (int, list)) and not isinstance(angles, bool):
+        # None where they are not positive, which the sensors say better.
+        return max(bins, 0) * (angles if isinstance(angles, int) else len(angles)) or None
+    return sensors.values.get("count") or None
+
+
+def _with_times(section: Table, measured: Measurements) -> dict[str, Any]:
+    """The values of the problem, with the times that the data say."""
+    if section.make is not HeatInitial:
+        if measured.times is not None:
+            raise InputError(f"data.file has a column of times; a problem of kind {section.kind!r} has none")
+        return section.values
+    times = section.values.get("times")
+    if measured.times is None:
+        if times is None:
+            raise InputError("problem.times is missing; expected it, or a column time in data.file")
+        return section.values
+    if times is not None and (np.shape(times) != measured.times.shape or not np.allclose(times, measured.times, 1e-9)):
+        raise InputError(f"problem.times is {times}; the data have {measured.times.tolist()}")
+    return {**section.values, "times": measured.times.tolist()}
+
+
+def _space(table: Table, basis: Basis, folder: Path) -> ParameterSpace:
+    """The admissible class, within its ball where there is one."""
+    values = dict(table.values)
+    if "mesh" in values:
+        file = checked_text(values["mesh"], "class.mesh", "the name of a mesh file")
+        with naming("class.mesh"):
+            values["mesh"] = read_mesh(folder, file=file)
+    if isinstance(values.get("modes"), list):
+        values["modes"] = tuple(values["modes"])
+    space: ParameterSpace = table(values=values, basis=basis)
+    return Table.read(table.more["ball"], "class.ball", space.within_ball)() if "ball" in table.more else space
+
+
+def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:
+    """The sensors; where they are is said in their table, or in the columns of the data."""
+    values = dict(table.values)
+    for name, columns in (("points", "columns x, y"), ("regions", "a column region")):
+        given, found = values.get(name), getattr(measured, name)
+        if name not in table.arguments:
+            if found is not None:
+                came = f"the data have {columns}, but sensors.kind is {table.kind!r}"
+                raise InputError(f"{came}; expected other sensors, or data without it")
+        elif (given is None) == (found is None):
+            came = "is missing" if given is None else "is given, and in the data too"
+            raise InputError(f"sensors.{name} {came}; expected either a list there or {columns} in data.file")
+        else:
+            values[name] = found if given is None else given
+    return table(values=values, basis=basis)
+
+
+def _baseline(table: Table | None, problem: Problem) -> Any:
+    """The classical solver that fits the problem."""
+    what, fitting = ("linear", "tikhonov") if problem.forward is not None else ("nonlinear", "gauss-newton")
+    if table is None:
+        if fitting != "tikhonov":
+            raise InputError(f"section [baseline] is missing; expected kind = {fitting!r} and a weight")
+        return Tikhonov(choose="discrepancy")
+    if table.kind != fitting:
+        raise InputError(f"baseline.kind is {table.kind!r}; a {what} problem is solved by {fitting!r}")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.values.items()}
+    return table(values=values)

@@ -1,0 +1,279 @@
+"""Measured values: a table of text with a header, or values in the case, and the noise that they have."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array, known_keys, naming, nearest, real_array, real_vector
+from ..errors import InputError
+from ..problem import Data
+from ..problem.data import gaussian_radius
+from .keys import checked_table, checked_text
+
+# What a column may be called where the case does not say it.
+COLUMNS = {
+    "x": ("x",),
+    "y": ("y",),
+    "time": ("time", "t"),
+    "region": ("region",),
+    "value": ("value",),
+    "deviation": ("deviation", "std", "sigma"),
+}
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What the data say, a row for each value.
+
+    Attributes
+    ----------
+    values, deviations
+        With their standard deviations, if these are known.
+    points, regions, times
+        Where and when, as far as the data say it: coordinates ``(rows, dimension)``, names of subdomains, times.
+    """
+
+    values: Array
+    deviations: Array | None = None
+    points: Array | None = None
+    regions: list[str] | None = None
+    times: Array | None = None
+
+    def in_order(self) -> Measurements:
+        """Time after time, the places of all times in the order of the first; places and times once each.
+
+        Raises
+        ------
+        InputError
+            A place has no value or two of them at some time.
+        """
+        if self.times is None:
+            return self
+        times, when = np.unique(self.times, return_inverse=True)
+        places = self._places(when)
+        names = list(dict.fromkeys(place for place, t in zip(places, when, strict=True) if t == 0))
+        row_of: dict[tuple[Any, int], int] = {}
+        for row, key in enumerate(zip(places, when.tolist(), strict=True)):
+            if key in row_of:
+                raise InputError(f"data.file has two values at {_said(key[0])} and time {times[key[1]]:g}")
+            row_of[key] = row
+        for place, t in {(place, t) for place in {*names, *places} for t in range(len(times))} - {*row_of}:
+            raise InputError(f"data.file has no value at {_said(place)} and time {times[t]:g}; expected one at each")
+        order = [row_of[name, t] for t in range(len(times)) for name in names]
+        first = order[: len(names)]
+        return Measurements(
+            values=self.values[order],
+            deviations=None if self.deviations is None else self.deviations[order],
+            points=None if self.points is None else self.points[first],
+            regions=None if self.regions is None else [self.regions[i] for i in first],
+            times=times,
+        )
+
+    def _places(self, when: Any) -> list[Any]:
+        if self.points is not None:
+            return [tuple(point) for point in self.points.tolist()]
+        if self.regions is not None:
+            return list(self.regions)
+        # Without a place, the n-th value of each time belongs to the n-th sensor.
+        return [int(np.count_nonzero(when[:row] == t)) for row, t in enumerate(when)]
+
+
+def _said(place: Any) -> str:
+    return f"sensor {place}" if isinstance(place, int) else str(place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """The table ``data`` of a case: its keys, and what they come to.
+
+    Attributes
+    ----------
+    file, columns
+        A CSV file, and what its columns are called: a name for some of `COLUMNS`.
+    values
+        The values themselves, instead of a file.
+    deviation, covariance
+        Standard deviations (one for all, or one for each), or a matrix.
+    noise_level, confidence
+        The noise level; or the probability with which Gaussian noise of these deviations stays below it.
+    """
+
+    file: str | None = None
+    columns: Any = None
+    values: Any = None
+    deviation: Any = None
+    covariance: Any = None
+    noise_level: float | None = None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (self.values is None):
+            raise InputError(f"file and data.values are {_both_or_none(self.file)}; expected one of them")
+        if self.columns is not None:
+            if self.file is None:
+                raise InputError("columns is given without data.file; expected both")
+            known_keys(checked_table(self.columns, "data.columns"), tuple(COLUMNS), "data.columns")
+            for name, heading in self.columns.items():
+                checked_text(heading, f"data.columns.{name}", "the name of a column")
+        if self.values is not None:
+            real_vector(self.values, None, "values")
+        if self.deviation is not None:
+            given = real_array(self.deviation, "deviation")
+            if given.ndim > 1 or not np.all(given > 0.0):
+                raise InputError(f"deviation is {self.deviation}; expected a positive number, or a list of them")
+        if (self.noise_level is None) == (self.confidence is None):
+            advice = "a level, or with standard deviations a confidence such as 0.95"
+            came = _both_or_none(self.confidence)
+            raise InputError(f"noise_level and data.confidence are {came}; expected {advice}")
+        if self.confidence is not None and not 0.0 < self.confidence < 1.0:
+            raise InputError(f"confidence is {self.confidence}; expected a number above 0 and below 1")
+
+    def read(self, dimension: int, folder: Path) -> Measurements:
+        """Values with what is known of each, on a mesh of this dimension."""
+        if self.file is None:
+            return self._with_deviations(Measurements(real_vector(self.values, None, "values")))
+        named = self.columns or {}
+        wanted = {name: (named[name],) if name in named else usual for name, usual in COLUMNS.items()}
+        axes = ("x", "y")[:dimension]
+        with naming("data.file"):
+            found = read_columns(folder / self.file, wanted, texts=("region",), required={"value", *named})
+        have = [axis for axis in axes if axis in found]
+        if have and len(have) < dimension:
+            raise InputError(f"data.file has the coordinate {have[0]}, not the other one; expected both or none")
+        if dimension == 1 and "y" in found:
+            raise InputError("data.file has a column y; the mesh has one dimension, x")
+        measured = Measurements(
+            values=found["value"],
+            deviations=found.get("deviation"),
+            points=np.column_stack([found[axis] for axis in axes]) if have else None,
+            regions=found.get("region"),
+            times=found.get("time"),
+        )
+        return self._with_deviations(measured.in_order())
+
+    def _with_deviations(self, measured: Measurements) -> Measurements:
+        """With the deviations of the case, where the file has none."""
+        size = measured.values.size
+        if self.deviation is None:
+            if measured.deviations is not None and not np.all(measured.deviations > 0.0):
+                raise InputError(f"data.file has the deviation {measured.deviations.min():g}; expected positive ones")
+            return measured
+        if measured.deviations is not None:
+            raise InputError("data.deviation is given, and a column of data.file too; expected one of them")
+        given = real_array(self.deviation, "data.deviation")
+        if given.ndim and given.size != size:
+            raise InputError(f"data.deviation has {given.size} entries; there are {size} values")
+        return replace(measured, deviations=np.array(np.broadcast_to(given, size)))
+
+    def data(self, measured: Measurements) -> Data:
+        """The data with their noise level and, from standard deviations or a matrix, their covariance."""
+        covariance: Any = None if measured.deviations is None else measured.deviations**2
+        if self.covariance is not None:
+            if covariance is not None:
+                raise InputError("data.covariance is given, and standard deviations too; expected one of them")
+            covariance = self.covariance
+        level = self.noise_level
+        if self.confidence is not None:
+            if covariance is None:
+                came = "data.confidence is given without standard deviations"
+                raise InputError(f"{came}; expected these, or data.noise_level")
+            level = gaussian_radius(measured.values.size, self.confidence)
+        assert level is not None
+        with naming("data", {name: name for name in ("values", "noise_level", "covariance")}):
+            return Data(measured.values, level, covariance)
+
+    def noise_words(self) -> str:
+        """Where the noise level comes from."""
+        if self.confidence is None:
+            return "given in the case"
+        spread = "deviations" if self.covariance is None else "covariance"
+        return f"Gaussian noise with the given {spread} stays below it with probability {self.confidence:g}"
+
+
+def _both_or_none(one: Any) -> str:
+    return "both missing" if one is None else "both given"
+
+
+def read_columns(
+    path: Path, wanted: Mapping[str, Sequence[str]], *, texts: Collection[str] = (), required: Collection[str] = ()
+) -> dict[str, Any]:
+    """The wanted columns that the file has: arrays of finite numbers, lists for those in `texts`.
+
+    Parameters
+    ----------
+    wanted
+        For each name what the header may call it. Other columns are left alone.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, has no header or no rows, a required column is missing, or an entry is no number.
+    """
+    header, rows = _rows(path)
+    found: dict[str, Any] = {}
+    for name, headings in wanted.items():
+        places = [i for i, heading in enumerate(header) if heading in headings]
+        if len(places) > 1:
+            raise InputError(f"{path} has {len(places)} columns for {name}: {', '.join(header[i] for i in places)}")
+        if places:
+            entries = [(line, row[places[0]]) for line, row in rows]
+            heading = header[places[0]]
+            found[name] = [text for _, text in entries] if name in texts else _numbers(path, heading, entries)
+        elif name in required:
+            hint = nearest(headings[0], header)
+            raise InputError(f"{path} has the columns {', '.join(header)}; expected one called {headings[0]!r}{hint}")
+    return found
+
+
+def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and the other lines with their numbers; empty lines and those that begin with ``#`` do not count."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            written = list(stream)
+        reader = csv.reader(written, delimiter=_delimiter(written), strict=True)
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise InputError(f"{path} is too large for the memory") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is no CSV file in UTF-8: {error}") from None
+    except ValueError as error:
+        # Of a name that no file can have.
+        raise InputError(f"{str(path)!r} cannot be read: {error}") from None
+    lines = [(line, row) for line, row in lines if any(row) and not row[0].startswith("#")]
+    if len(lines) < 2:
+        raise InputError(f"{path} has {len(lines)} lines; expected a header and at least one row")
+    header = lines[0][1]
+    for line, row in lines[1:]:
+        if len(row) != len(header):
+            raise InputError(f"{path}, line {line}, has {len(row)} entries; the header has {len(header)}")
+    return header, lines[1:]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """What is between the entries of the header: commas, semicolons or tabs, whichever it has most."""
+    header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    return max(",;\t", key=header.count)
+
+
+def _numbers(path: Path, heading: str, entries: list[tuple[int, str]]) -> Any:
+    values = []
+    for line, text in entries:
+        try:
+            # What Python reads as digits, tables do not: 1_000.
+            value = float(text) if "_" not in text else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            hint = ", with a decimal point" if "," in text else ""
+            raise InputError(f"{path}, line {line}: {heading} is {text!r}; expected a finite number{hint}")
+        values.append(value)
+    return np.array(values)
