@@ -137,7 +137,7 @@ class Certificate(Shown):
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
         constant, size = record["stability"], record.get("size")
-        parts = {name: Bound(**bound) for name, bound in record["residuals"].items()}
+        parts: dict[str, Any] = {name: Bound(**bound) for name, bound in record["residuals"].items()}
         return cls(
             radius=Bound(**record["radius"]),
             residuals=Residuals(**parts, reported=bool(record["optimality_reported"])),

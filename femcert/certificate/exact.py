@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..evidence import (
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..residual import Residuals, evaluate
+from ..residual import evaluate
 from ..residual.residuals import parameter_misfit
 from ..stability import Stability, stability
 from ..stability.stability import GUARANTEES
@@ -143,9 +143,8 @@ class ExactJudge(Judge):
         value, scope = self._radius(candidate)
         residuals = evaluate(problem, data, candidate, split=split)
         misfit = parameter_misfit(problem, data, candidate, split)
-        parts = {**dict(residuals.items()), "data": misfit}
         bound, constant = Bound(value, "upper", type(self.rule).__name__), self.rule.stability or self.constant
-        residuals = Residuals(**parts, reported=residuals.reported)
+        residuals = replace(residuals, data=misfit)
         return self.certificate(candidate, bound, residuals=residuals, scope=scope, stability=constant)
 
     def _radius(self, candidate: Candidate) -> tuple[float, str]:

@@ -157,9 +157,8 @@ class WeightedJudge(Judge):
         if not np.isfinite(value):
             raise CandidateError(f"the radius of {candidate.name!r} is {value}")
         distance = Bound(split.distance, "upper", "distance from the admissible class")
-        parts = {**dict(residuals.items()), "pde": pde, "admissibility": distance}
         bound = Bound(value, "upper" if holds else "estimate", type(rule).__name__)
-        residuals = Residuals(**parts, reported=residuals.reported)
+        residuals = replace(residuals, pde=pde, admissibility=distance)
         return self.certificate(candidate, bound, residuals=residuals, total=total, stability=constant)
 
     def _constant_at(self, parameter: Array) -> Stability:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ..certificate import Certificate
 from ..errors import FemcertError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
@@ -28,11 +29,14 @@ class Scene:
         None for a selection from a file.
     candidates
         Those that are known, by role: ``"baseline"``, ``"learned"``.
+    certificates
+        Theirs, by role.
     """
 
     problem: Problem
     data: Data | None
     candidates: dict[str, Candidate]
+    certificates: dict[str, Certificate | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, selection: Selection, problem: Problem | None) -> Scene | None:
@@ -40,20 +44,30 @@ class Scene:
         case = selection.case
         if case is not None:
             named = {"baseline": case.baseline, "learned": case.learned}
-            return cls(case.problem, case.data, {role: c for role, c in named.items() if c is not None})
+            known = {"baseline": selection.baseline, "learned": selection.learned}
+            return cls(case.problem, case.data, {role: c for role, c in named.items() if c is not None}, known)
         if problem is None:
             return None
         problem.check_parameter(selection.parameter)
         return cls(problem, None, {})
 
     def physics(self) -> tuple[dict[str, DualNorm], str]:
-        """The dual norms of the physics residuals with their shares by element, and why there are none."""
+        """The dual norms of the physics residuals with their shares by element, and why there are none.
+
+        Those of the certificates, where they were measured by equilibrated fluxes.
+        """
         mesh = self.problem.mesh
         method = "equilibrated" if mesh is not None and mesh.nelements <= MOST_EQUILIBRATED else "indicator"
         try:
-            return {role: dual_norm(self.problem, c, method) for role, c in self.candidates.items()}, ""
+            found = {role: self._of(role) or dual_norm(self.problem, c, method) for role, c in self.candidates.items()}
         except FemcertError as error:
             return {}, f"Left out: {error}."
+        return found, ""
+
+    def _of(self, role: str) -> DualNorm | None:
+        certificate = self.certificates.get(role)
+        known = None if certificate is None else certificate.residuals.physics
+        return known if known is not None and known.method == "equilibrated" else None
 
 
 def known_stability(selection: Selection, scene: Scene | None) -> tuple[Stability | None, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..problem.space import Split
 from ..problem.states import TimeStepping
 from ..shown import Shown
 from .boundary import boundary_norm
-from .dual import METHODS, dual_norm
+from .dual import METHODS, DualNorm, dual_norm
 from .energy import state_equation
 from .heat import has_trajectory, space_time_norm
 from .optimality import gradient_norm
@@ -46,6 +46,8 @@ class Residuals(Shown):
         Distance of the parameter from the admissible class.
     reported
         Whether `optimality` was reported by the candidate; if not, it is the gradient of the data misfit here.
+    physics
+        The dual norm behind `pde` with the shares of the elements, where it was measured by one; in memory only.
     """
 
     data: Bound
@@ -54,6 +56,7 @@ class Residuals(Shown):
     optimality: Bound
     admissibility: Bound
     reported: bool = True
+    physics: DualNorm | None = field(default=None, repr=False, compare=False)
 
     def summary(self) -> dict[str, str]:
         """All five."""
@@ -82,7 +85,7 @@ def evaluate(
     split = split or problem.parameters.split(candidate.parameter)
     q = candidate.parameter
     u = problem.solve(q) if candidate.state is None else candidate.state
-    pde, bc = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
+    pde, bc, physics = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
         data=Bound(_misfit(problem, data, u, q), "upper", "norm of H u - y"),
         pde=pde,
@@ -90,6 +93,7 @@ def evaluate(
         optimality=optimality_residual(problem, data, candidate, split),
         admissibility=Bound(split.distance, "upper", "distance from the admissible class"),
         reported=candidate.optimality is not None,
+        physics=physics,
     )
 
 
@@ -132,8 +136,8 @@ def check_pde_norm(pde_norm: str) -> str:
 
 def physics_residuals(
     problem: Problem, candidate: Candidate, state: Any, *, pde_norm: str, norm: str
-) -> tuple[Bound, Bound]:
-    """The components ``pde`` and ``bc``.
+) -> tuple[Bound, Bound, DualNorm | None]:
+    """The components ``pde`` and ``bc``, and the dual norm behind the first where there is one.
 
     ``"rms"``: the paper's root mean square of the strong residual, and the L2 norm of the boundary defect. Else a
     method of `dual_norm` (for a heat trajectory the space-time norm), and the H^1/2 norm of the boundary defect (the
@@ -143,18 +147,19 @@ def physics_residuals(
     q = candidate.parameter
     if not problem.states:
         none = Bound(0.0, "upper", "there is no state equation")
-        return none, none
+        return none, none, None
     equation = state_equation(problem, "the physics residual")
     if pde_norm == "rms":
         pde = Bound(strong_rms(problem, state, q), "estimate", "RMS of the strong residual")
-        return pde, Bound(equation.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect")
+        return pde, Bound(equation.boundary_defect(state, q), "estimate", "L2 norm of the boundary defect"), None
     if equation.time is None:
-        return dual_norm(problem, candidate, pde_norm, norm=norm).best, _on_boundary(problem, state)
+        found = dual_norm(problem, candidate, pde_norm, norm=norm)
+        return found.best, _on_boundary(problem, state), found
     if pde_norm != "equilibrated":
         raise InputError(f"pde_norm is {pde_norm!r}; a state that depends on time has 'rms' and 'equilibrated'")
     if norm != "energy":
         raise InputError(f"norm is {norm!r}; the space-time norm is that of the energy")
-    return _in_time(problem, equation.time, candidate, state)
+    return *_in_time(problem, equation.time, candidate, state), None
 
 
 def _on_boundary(problem: Problem, state: Array) -> Bound:

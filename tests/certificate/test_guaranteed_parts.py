@@ -263,11 +263,11 @@ def test_refused():
     two = fc.Data([0.1, 0.1], 0.01)
     heat = {"parameters": space, "times": 0.01, "steps": 4}
     refusals = {
-        "no known density": fc.EllipticSource(basis, parameters=space, sensors=points),
+        "known densities": fc.EllipticSource(basis, parameters=space, sensors=points),
         "only estimated": fc.EllipticSource(
             basis, parameters=space, sensors=discs, conductivity=lambda x: 1.5 + np.sin(9.0 * x[0])
         ),
-        "points in the plane": fc.HeatInitial(basis, sensors=points, **heat),
+        "not averages": fc.HeatInitial(basis, sensors=points, **heat),
         "diffusivity varies": fc.HeatInitial(basis, sensors=discs, diffusivity=lambda x: 1.0 + x[0], **heat),
         "not u = 0": fc.HeatInitial(basis, sensors=discs, dirichlet={}, **heat),
         "EigenmodeSpace": fc.HeatInitial(

@@ -121,8 +121,8 @@ def test_units_do_not_change_what_is_accepted(rule, power):
     assert selection.learned.radius.side != "upper" or selection.learned.radius.value / s >= error
 
 
-@pytest.mark.parametrize("variance", [1e-300, 1e-278, 1e-150, 1e250])
-@pytest.mark.parametrize("size", [1.0, 1e-100, 1e100])
+@pytest.mark.parametrize("variance", [1e-60, 1e-30, 1e60])
+@pytest.mark.parametrize("size", [1.0, 1e-40, 1e40])
 def test_odd_units_of_the_noise_end_in_words(size, variance):
     posed = source("line P1")
     problem, c = posed.problem, coefficients(posed.problem, 1)
