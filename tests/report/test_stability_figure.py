@@ -238,6 +238,6 @@ def test_in_space_nothing_is_drawn(tmp_path):
 def test_a_directory_in_the_way_stays(tmp_path):
     (tmp_path / "picture.png").mkdir()
     found = fc.stability(heat())
-    with pytest.raises(OSError, match=r"picture\.png"):
+    with pytest.raises(fc.InputError, match=r"picture\.png is a directory"):
         fc.plot_stability(found, tmp_path / "picture.png")
     assert [p.name for p in tmp_path.iterdir()] == ["picture.png"]
