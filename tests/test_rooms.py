@@ -122,6 +122,28 @@ def test_broad_excepts_only_in_the_guard():
     assert broad_excepts(PACKAGE) == {"selection/guard.py"}
 
 
+def problem_gates(root):
+    """Where code asks whether something is a problem, or a problem of some class."""
+    classes = {"Problem"} | {name for name in femcert.__all__ if _is_problem(getattr(femcert, name))}
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ("isinstance", "issubclass"):
+                continue
+            if {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)} & classes:
+                found.append(path.relative_to(root).as_posix())
+    return found
+
+
+def _is_problem(thing):
+    return isinstance(thing, type) and issubclass(thing, femcert.Problem)
+
+
+def test_nothing_asks_of_which_class_a_problem_is():
+    """One check that a problem is one; everything else is asked for: states, forward, strong, energy, time."""
+    assert problem_gates(PACKAGE) == ["problem/base.py"]
+
+
 def test_no_file_is_too_long():
     assert long_files(PACKAGE) == set()
 
@@ -187,6 +209,12 @@ def test_the_checker_sees_a_nested_relative_import(tree):
         "problem/deep/wrong.py -> femcert.stability",
         "problem/deep/wrong.py -> femcert.stability.x",
     ]
+
+
+@pytest.mark.parametrize("asked", ["Problem", "(int, EllipticSource)", "femcert_classes or Tomography"])
+def test_the_checker_sees_a_gate(tree, asked):
+    (tree / "residual" / "wrong.py").write_text(f"def f(p):\n    return isinstance(p, {asked})\n")
+    assert problem_gates(tree) == ["residual/wrong.py"]
 
 
 def test_the_checker_sees_a_file_in_no_room(tree):
