@@ -259,6 +259,8 @@ class OperationalRadius(WeightedRule):
                 if self.pde_norm == "rms" or self.norm != "energy":
                     raise InputError(f"{name}='certified' goes with pde_norm='equilibrated' and norm='energy'")
                 continue
+            if isinstance(value, str):
+                raise InputError(f"the weight {name} is {value!r}; expected a number, or 'certified' for pde and bc")
             object.__setattr__(self, name, number(value, f"the weight {name}", least=0.0))
 
     @property

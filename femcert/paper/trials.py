@@ -14,8 +14,8 @@ from ..checks import Array, frozen, number, real_vector
 from ..errors import InputError
 from ..evidence.consistent import Fit, fit
 from ..linalg.accuracy import dense_rounding
-from ..problem import EllipticSource
-from ..problem.linear import LinearProblem
+from ..problem import EllipticSource, Problem
+from ..problem.base import check_problem
 from ..residual.residuals import strong_rms
 from ..stability.spectrum import gram_kept
 from .experiments import decaying, poisson_problem
@@ -76,7 +76,7 @@ class Setting:
         return int(self.forward.shape[1])
 
     @classmethod
-    def of(cls, problem: LinearProblem, *, truth: Any, mismatch: Any, weight: float) -> Setting:
+    def of(cls, problem: Problem, *, truth: Any, mismatch: Any, weight: float) -> Setting:
         """From a problem whose sensors are all that may be chosen.
 
         Parameters
@@ -93,7 +93,7 @@ class Setting:
         InputError
             The problem is not linear, or has data for the zero parameter, or a ball.
         """
-        forward = problem.forward
+        forward = check_problem(problem).forward
         if forward is None or len(problem.states) != 1:
             raise InputError(f"problem is a {type(problem).__name__}; the sweep expects a linear one with a state")
         (equation,), space = problem.states, problem.parameters

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from zoo import coefficient
 
 from femcert import InputError, sweep
 from femcert.paper import RULES, Grid, Setting, paper_setting
@@ -122,5 +123,8 @@ def test_bad_questions_are_refused(whole):
 
 
 def test_a_setting_needs_a_linear_problem():
-    with pytest.raises(InputError, match="expects a linear one"):
+    with pytest.raises(InputError, match="problem is a NoneType"):
         Setting.of(None, truth=[1.0], mismatch=[0.0], weight=1.0)
+    nonlinear = coefficient("line P1", parameters=1)
+    with pytest.raises(InputError, match="expects a linear one"):
+        Setting.of(nonlinear, truth=[1.0], mismatch=np.zeros(nonlinear.basis.N), weight=1.0)
