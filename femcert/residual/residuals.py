@@ -184,19 +184,18 @@ def _in_time(problem: Problem, time: TimeStepping, candidate: Candidate, state: 
     Where only states at the observation times are given, those of the problem's own trajectory, whose norm bounds its
     error at any time, plus the largest L2 distance of the given states from it.
     """
-    gap = 0.0
+    gap = Bound(0.0, "upper", "no distance from the trajectory")
     if not has_trajectory(problem, candidate):
         if not time.stepped:
             raise UncertifiedError("the exact exponential has no trajectory; use 'crank-nicolson', or pde_norm='rms'")
         own = time.trajectory(candidate.parameter)
         distance = state.reshape(len(own), -1) - own[:, time.observed]
         mass = mass_matrix(problem.basis)
-        gap = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
+        farthest = float(np.sqrt(max(np.einsum("ij,ij->j", distance, mass @ distance).max(), 0.0)))
+        gap = Bound(farthest, "upper", "L2 distance of the states from the problem's own trajectory")
         candidate = Candidate(own, candidate.parameter, name=candidate.name)
     whole = space_time_norm(problem, candidate, below=False)
-    edge = _on_boundary(problem, state)
-    pde = Bound(whole.residual.value + gap, whole.residual.side, whole.residual.source)
-    return pde, Bound(edge.value + whole.initial.value, edge.side, f"initial error; {edge.source}")
+    return whole.residual + gap, whole.initial + _on_boundary(problem, state)
 
 
 def strong_field(problem: Problem, state: Array, parameter: Array) -> Array:
