@@ -56,19 +56,24 @@ class Bound:
         """
         if not isinstance(other, Bound):
             return NotImplemented
-        probability = self.probability + other.probability - 1.0
+        certain = self.probability == other.probability == 1.0
+        probability = 1.0 if certain else math.nextafter(self.probability + other.probability - 1.0, 0.0)
         side = _common(self, other) if probability > 0.0 else "estimate"
-        value = _outwards(self.value + other.value, side, exact=0.0 in (self.value, other.value))
+        exact = 0.0 in (self.value, other.value) or math.inf in (self.value, other.value)
+        value = _outwards(self.value + other.value, side, exact=exact)
         parts = [part.source for part in (self, other) if part.value != 0.0 or part.side != "upper"]
         return Bound(value, side, " + ".join(parts) or self.source, probability if side != "estimate" else 1.0)
 
     def scaled(self, factor: float) -> Bound:
         """`factor` times the number, a factor of at least 0 that is known exactly."""
-        if not factor >= 0.0:
-            raise InputError(f"a bound ({self.source}) is scaled by {factor}; expected a factor >= 0")
-        # Nothing is known of zero times an infinite number: it is no more than an infinite number.
-        value = self.value * factor if factor > 0.0 or math.isfinite(self.value) else math.inf
-        return replace(self, value=_outwards(value, self.side, exact=factor in (0.0, 1.0)))
+        if not isinstance(factor, Real) or not 0.0 <= factor < math.inf:
+            raise InputError(f"a bound ({self.source}) is scaled by {factor!r}; expected a finite number >= 0")
+        if factor == 0.0 and math.isinf(self.value):
+            # Nothing is known of zero times an infinite number.
+            return replace(self, value=0.0 if self.side == "lower" else math.inf)
+        value = self.value * factor
+        exact = factor in (0.0, 1.0) or math.isinf(self.value)
+        return replace(self, value=_outwards(value, self.side, exact=exact))
 
     def __float__(self) -> float:
         return self.value
@@ -94,6 +99,6 @@ def _common(first: Bound, second: Bound) -> str:
 
 def _outwards(value: float, side: str, *, exact: bool) -> float:
     """`value` after one rounded operation, moved to the next float on its safe side."""
-    if exact or side == "estimate" or not math.isfinite(value):
+    if exact or side == "estimate" or (value == math.inf and side == "upper"):
         return value
     return math.nextafter(value, math.inf if side == "upper" else 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import CandidateError, InputError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -112,7 +112,11 @@ class Judge(ABC):
         size = self.split(check_candidate(self.problem, candidate)).size
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
-        return replace(self.certify(candidate), size=size, norm=space.norm_name)
+        found = self.certify(candidate)
+        if not isinstance(found, Certificate) or found.radius.side == "lower":
+            name = type(self.rule).__name__
+            raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")
+        return replace(found, size=size, norm=space.norm_name)
 
     def certificate(
         self,

@@ -111,7 +111,8 @@ def fit(
         relative = np.where(clear, off / smallest, np.inf)
         outer = (level + allowance) / (1.0 - relative)
         # Once more, with the parameters that lie in the set of this level instead of all within delta' / s_min.
-        least = np.maximum(perp - allowance, 0.0)
+        # Where some x explains the data, perp (1 - relative) <= delta + allowance, if anything bounds x.
+        least = np.where(clear, np.maximum(perp * (1.0 - np.where(clear, relative, 0.0)) - allowance, 0.0), 0.0)
         outer = np.minimum(outer, level + allowance + relative * _leg(outer, least))
         slack = _leg(outer, least)
     return Fit(s, right, centre, np.where(clear, slack, np.inf), least, allowance, relative)

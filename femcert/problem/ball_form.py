@@ -103,10 +103,12 @@ def _shift(space: Any, norm: str) -> float:
 
     In another inner product than that of L2, times the mean ratio of the two.
     """
+    if norm == "matrix":
+        # A matrix of the user's is positive definite, and its units are its own.
+        return 0.0
     mesh = space.basis.mesh
     size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
-    # A matrix of the user's is positive definite, and its units are its own.
-    shift = {"l2": 0.0, "matrix": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
+    shift = {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)
     if space.inner == "l2":
         return shift
     B = space.matrix

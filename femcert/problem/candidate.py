@@ -147,7 +147,10 @@ class Candidate(Shown):
         >>> Candidate.from_functions(problem, parameter=lambda x: np.sin(np.pi * x[0]), state=0.0, name="no state")
         Candidate('no state', state (33,), parameter (33,))
         """
-        q = sampled(check_problem(problem).parameters.basis, callable_of(parameter), "parameter")
+        home = check_problem(problem).parameters.basis
+        if home is None:
+            raise InputError("the problem has no mesh for functions; expected Candidate(None, parameter) with numbers")
+        q = sampled(home, callable_of(parameter), "parameter")
         if residual is not None and (not callable(residual) or state is None or envelope is None):
             raise InputError("residual needs a callable, the state it belongs to, and envelope=, a bound that is sure")
         u = _state_of(problem, q) if state is None else sampled_state(problem, state)

@@ -113,6 +113,12 @@ class Data(Shown):
             return float(self._root.max() / self._root.min())
         return float(np.linalg.cond(self._root)) * (1.0 + 1e-9)
 
+    def norm_of_errors(self, sizes: Array) -> float:
+        """The largest ``‖e‖_Y`` of errors with ``|e_i| <= sizes_i``."""
+        if self._covariance is None or self._root.ndim == 1:
+            return self.norm(sizes)
+        return float(np.linalg.norm(np.abs(self.whiten(np.eye(len(sizes)))) @ sizes))
+
     @cached_property
     def largest_weight(self) -> float:
         """At least ``‖L^-1‖``: how large an error of Euclidean norm one may be in the norm of Y."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..checks import Array, frozen
 from ..errors import InputError
+from ..mesh.elements import same_mesh
 from ..shown import in_brief
 from .base import Problem, check_problem
 from .data import Data
 from .forward import Linearization, LinearMap
-from .space import ParameterSpace
+from .space import ParameterSpace, check_space
 
 
 class Experiments(Problem):
@@ -44,14 +45,16 @@ class Experiments(Problem):
     """
 
     def __init__(self, problems: Sequence[Problem], *, parameters: ParameterSpace | None = None) -> None:
+        if not isinstance(problems, Sequence):
+            raise InputError(f"problems is a {type(problems).__name__}; expected a list of problems")
         self.problems = tuple(problems)
         if not self.problems:
             raise InputError("problems is empty; expected at least one such as EllipticSource")
         for problem in self.problems:
             check_problem(problem)
-        self.parameters = self.problems[0].parameters if parameters is None else parameters
+        self.parameters = self.problems[0].parameters if parameters is None else check_space(parameters)
         for i, problem in enumerate(self.problems):
-            if not _same_columns(problem.parameters, self.parameters):
+            if not _same_class(problem.parameters, self.parameters):
                 raise InputError(f"problem {i} has another class; expected that of all: pass one space to each of them")
 
     @property
@@ -100,10 +103,16 @@ class Experiments(Problem):
         return found.pop() if len(found) == 1 else None
 
 
-def _same_columns(one: ParameterSpace, other: ParameterSpace) -> bool:
+def _same_class(one: ParameterSpace, other: ParameterSpace) -> bool:
+    """Whether two spaces have the same mesh, columns, norm and ball."""
     if one is other:
         return True
-    return one.matrix.shape == other.matrix.shape and abs(one.matrix - other.matrix).max() == 0.0
+    if one.matrix.shape != other.matrix.shape or (one.basis is None) != (other.basis is None):
+        return False
+    if one.basis is not None and not same_mesh(one.basis.mesh, other.basis.mesh):
+        return False
+    equal = (abs(a - b).max() == 0.0 for a, b in ((one.matrix, other.matrix), (one.weight, other.weight)))
+    return one.ball is other.ball and all(equal)
 
 
 class StackedLinearization(Linearization):
@@ -122,7 +131,14 @@ class StackedLinearization(Linearization):
     @property
     def predicted(self) -> Array:
         """Stacked."""
-        return np.concatenate([part.predicted for part in self.parts])
+        q = self.at
+        if q is None:
+            return self.offset
+        linear = (part.everywhere for part in self.parts)
+        pairs = zip(self.parts, linear, strict=True)
+        return np.concatenate(
+            [part.apply(q[:, None])[:, 0] + part.offset if known else part.predicted for part, known in pairs]
+        )
 
     def apply(self, fields: Any) -> Array:
         """Stacked."""

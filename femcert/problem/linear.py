@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, diags, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
 from ..checks import Array, freeze_sparse, frozen, real_vector
@@ -150,7 +150,16 @@ class LinearProblem(SizedMap, EquationProblem):
         """``H S`` for columns of parameter dofs, data and source set to zero, and the largest value of every state."""
         u = np.zeros((self.basis.N, fields.shape[1]))
         u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
-        return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0)
+        return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0) + self._summed(fields)
+
+    def _summed(self, fields: Any) -> Array:
+        """How large states would be without cancellation in their loads: largest ``|l| |q| / A_ii`` for each column."""
+        return np.asarray(dense(self._load_sizes @ abs(fields))).max(axis=0, initial=0.0)
+
+    @cached_property
+    def _load_sizes(self) -> Any:
+        diagonal = np.abs(self.operator.diagonal()[self.free])
+        return diags(1.0 / np.where(diagonal > 0.0, diagonal, 1.0)) @ abs(self.load[self.free])
 
     def pull(self, weights: Array) -> tuple[Array, Array]:
         """``(H S)'`` for columns of sensor weights, and the largest value of every adjoint state."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, diags, issparse
 
 from ..checks import Array, frozen, real_array, real_vector
 from ..errors import InputError
@@ -73,7 +73,10 @@ class MatrixProblem(SizedMap, Problem):
             raise InputError(f"parameters have {self.parameters.size} dofs, but load has {N} columns")
         m = self.observation.shape[0]
         self._offset = frozen(np.zeros(m) if offset is None else real_vector(offset, m, "offset"))
-        self.factor = Factorization(K, definite=definite, name="operator of the matrices", to_rounding=True)
+        # Powers of two scale without rounding: the condition number is that of a unit diagonal, whatever the units are.
+        s = diags(_powers(K))
+        self._load, self._observe = csr_matrix(s @ self.load), csr_matrix(self.observation @ s)
+        self.factor = Factorization(s @ K @ s, definite=definite, name="operator of the matrices", to_rounding=True)
 
     @property
     def observation_count(self) -> int:
@@ -93,24 +96,28 @@ class MatrixProblem(SizedMap, Problem):
         }
 
     def read(self, fields: Any) -> tuple[Array, Array]:
-        """``H K^-1 L`` for columns, and the largest value of every state."""
-        u = self.factor.solve(dense(self.load @ fields))
-        return np.asarray(self.observation @ u), np.abs(u).max(axis=0)
+        """``H K^-1 L`` for columns, and for each the norm of its scaled state and of what its load is a sum of."""
+        u = self.factor.solve(dense(self._load @ fields))
+        summed = dense(abs(self._load) @ abs(fields))
+        return np.asarray(self._observe @ u), np.linalg.norm(u, axis=0) + np.linalg.norm(summed, axis=0)
 
     def pull(self, weights: Array) -> tuple[Array, Array]:
-        """Its transpose, and the largest value of every adjoint state."""
-        z = self.factor.solve_transposed(dense(self.observation.T @ weights))
-        return np.asarray(self.load.T @ z), np.abs(z).max(axis=0, initial=0.0)
+        """Its transpose, and the same for adjoint states."""
+        z = self.factor.solve_transposed(dense(self._observe.T @ weights))
+        summed = dense(abs(self._observe).T @ abs(weights))
+        return np.asarray(self._load.T @ z), np.linalg.norm(z, axis=0) + np.linalg.norm(summed, axis=0)
 
     @cached_property
     def readings(self) -> Array:
-        """Of the rows of H."""
-        return np.asarray(abs(self.observation).sum(axis=1)).ravel()
+        """Norms of the scaled rows of H."""
+        return np.sqrt(np.asarray(self._observe.multiply(self._observe).sum(axis=1)).ravel())
 
     @cached_property
     def loads(self) -> Array:
-        """Of the columns of the class."""
-        return np.asarray(abs(self.parameters.matrix).T @ np.asarray(abs(self.load).sum(axis=0)).ravel()).ravel()
+        """Norms of what the scaled loads of the columns of the class are sums of."""
+        summed = abs(self._load) @ abs(self.parameters.matrix)
+        squares = summed.multiply(summed) if issparse(summed) else summed**2
+        return np.sqrt(np.asarray(squares.sum(axis=0)).ravel())
 
     @property
     def rounding(self) -> float:
@@ -138,6 +145,16 @@ class MatrixProblem(SizedMap, Problem):
 
 
 def _matrix(matrix: Any, name: str) -> csr_matrix:
-    """As CSR, finite and real."""
-    found = csr_matrix(matrix) if issparse(matrix) else csr_matrix(real_array(matrix, name))
+    """As CSR, finite and real, with a row at least."""
+    given = matrix if issparse(matrix) else real_array(matrix, name)
+    if given.ndim != 2 or 0 in given.shape:
+        raise InputError(f"{name} has shape {given.shape}; expected a matrix with a row and a column at least")
+    found = csr_matrix(given)
     return csr_matrix((real_array(found.data, name), found.indices, found.indptr), shape=found.shape)
+
+
+def _powers(K: csr_matrix) -> Array:
+    """Powers of two that scale the diagonal of K to about one; a zero there by its row."""
+    diagonal, rows = np.abs(K.diagonal()), np.asarray(abs(K).max(axis=1).todense()).ravel()
+    size = np.where(diagonal > 0.0, diagonal, np.where(rows > 0.0, rows, 1.0))
+    return np.asarray(2.0 ** -np.round(0.5 * np.log2(size)))

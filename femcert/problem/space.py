@@ -351,7 +351,10 @@ class CoordinateSpace(ParameterSpace):
         self.inner = "gram"
         self.matrix = freeze_sparse(identity(k, format="csr"))
         self.ball = None
-        matrix = identity(k, format="csr") if gram is None else csr_matrix(gram)
+        given = gram if gram is None or issparse(gram) else real_array(gram, "gram")
+        if given is not None and given.shape != (k, k):
+            raise InputError(f"gram has shape {given.shape}; expected ({k}, {k})")
+        matrix = identity(k, format="csr") if given is None else csr_matrix(given)
         self._gram = _checked_norm(matrix, k)
 
     @cached_property

@@ -51,6 +51,8 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     scene = Scene.of(selection, problem)
     if scene is None:
         raise InputError("a selection from a file knows no mesh; give the problem, too")
+    if scene.problem.mesh is None:
+        raise InputError("the problem has no mesh to write fields on; Selection.save writes the numbers")
     sheet = FieldSheet(scene.problem)
     _add_reconstructions(sheet, selection, scene)
     for role, found in scene.physics()[0].items():

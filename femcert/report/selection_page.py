@@ -33,6 +33,7 @@ PART_COLOURS = {
     "data": "blue", "pde": "orange", "bc": "pink", "noise": "sky", "optimality": "green", "consistent": "blue",
     "admissibility": "red", "other": "grey",
 }  # fmt: skip
+NO_MESH = "The problem has no mesh to draw on: it is known by matrices only."
 NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=...) draws its fields."
 LOOKS: dict[str, dict[str, Any]] = {
     "baseline": {"color": style.BLUE, "linewidth": 2.0},
@@ -77,6 +78,8 @@ def _sections(selection: Selection, scene: Scene | None) -> list[tuple[str, str,
     sight = ("What the sensors see", "The direction that they see least is where the data say least about the truth.")
     if scene is None:
         return [("The reconstructions", "", Section([], NO_PROBLEM)), (*sight, sight_section(selection, None))]
+    if scene.problem.mesh is None:
+        return [("The reconstructions", "", Section([], NO_MESH))]
     chosen = "the learned candidate" if selection.accepted else "the baseline"
     found = [
         ("The parameter", f"Selected is {chosen}. Candidates share one scale.", parameter_section(selection, scene)),

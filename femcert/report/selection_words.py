@@ -9,6 +9,7 @@ import numpy as np
 
 from ..certificate import Certificate
 from ..certificate.parts import PARTS, radius_parts
+from ..problem import Problem
 from ..selection import Selection
 from .html import digits
 from .scene import Scene
@@ -233,22 +234,36 @@ def _said(value: Any) -> str:
 
 
 def _problem_rows(scene: Scene) -> list[tuple[str, str]]:
-    problem = scene.problem
-    mesh, space = problem.basis.mesh, problem.parameters
-    sizes = mesh.params() if mesh.dim() > 1 else np.ptp(mesh.p[0, mesh.t], axis=0)
-    rows = [
-        ("problem", type(problem).__name__),
-        ("mesh", f"{type(mesh).__name__}, {mesh.nelements:,} elements, {mesh.nvertices:,} vertices"),
-        ("element sizes", f"{np.min(sizes):.3g} to {np.max(sizes):.3g}"),
-        ("elements of state and parameter", f"{_element(problem.basis)} and {_element(space.basis)}"),
-        ("degrees of freedom", f"{problem.basis.N:,} of the state, {space.basis.N:,} of the parameter"),
+    problem, space = scene.problem, scene.problem.parameters
+    rows = [("problem", type(problem).__name__), *_mesh_rows(problem)]
+    by = "" if problem.sensors is None else f" by {type(problem.sensors).__name__}"
+    rows += [
+        ("degrees of freedom", f"{_of_state(problem)}{space.size:,} of the parameter"),
         ("admissible class", f"{type(space).__name__}, {space.dimension:,} coordinates"),
-        ("observations", f"{problem.observation_count:,} by {type(problem.sensors).__name__}"),
+        ("observations", f"{problem.observation_count:,}{by}"),
     ]
     if scene.data is not None:
         weighted = "" if scene.data.covariance is None else ", weighted by their covariance"
         rows.append(("noise level", f"{scene.data.noise_level:.4g}{weighted}"))
     return rows
+
+
+def _mesh_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Nothing where there is no mesh."""
+    mesh = problem.mesh
+    if mesh is None:
+        return []
+    sizes = mesh.params() if mesh.dim() > 1 else np.ptp(mesh.p[0, mesh.t], axis=0)
+    elements = [_element(basis) for basis in (problem.basis, problem.parameters.basis) if basis is not None]
+    return [
+        ("mesh", f"{type(mesh).__name__}, {mesh.nelements:,} elements, {mesh.nvertices:,} vertices"),
+        ("element sizes", f"{np.min(sizes):.3g} to {np.max(sizes):.3g}"),
+        ("elements of state and parameter", " and ".join(elements)),
+    ]
+
+
+def _of_state(problem: Problem) -> str:
+    return "" if problem.basis is None else f"{problem.basis.N:,} of the state, "
 
 
 def _element(basis: Any) -> str:

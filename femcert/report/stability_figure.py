@@ -51,6 +51,8 @@ def stability_figure(stability: Any, noise_level: float | None = None) -> Any:
         level = float(np.sqrt(stability.sigma_max * stability.sigma_min))
     else:
         level = number(noise_level, "noise_level", above=0.0)
+    if directions.space.basis is None:
+        raise InputError("the class has no mesh to draw on; expected one of fields")
     dimension = directions.space.basis.mesh.dim()
     if dimension not in (1, 2):
         raise InputError(f"plot_stability draws 1D and 2D fields; this mesh has dimension {dimension}")

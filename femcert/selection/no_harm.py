@@ -24,8 +24,6 @@ from .selection import Selection, package_versions
 from .state_solver import StateSolver
 
 Solver = Candidate | Callable[[Problem, Data], Candidate]
-# What a rule, a certificate of the baseline or a package that is not there raises.
-SETUP_ERRORS = (FemcertError, ImportError)
 
 
 class SetupFailure(Exception):
@@ -113,11 +111,14 @@ def no_harm(
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
         return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     try:
-        base = _certified(judge, safe)
-    except SETUP_ERRORS as error:
-        reason = f"the baseline cannot be certified: {error}"
+        base = attempt(lambda: _certified(judge, safe), None)
+    except CandidateFailure as failure:
+        reason = f"the baseline cannot be certified: {_cause(failure)}"
         return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
     record |= _solved(problem)
+    if not np.isfinite(base.radius.value):
+        reason = f"the baseline's radius is {base.radius.value}: there is nothing to compare with"
+        return _kept(case, "undecided", reason, baseline=base, **record)
     chance = rule.failure_probability
     try:
         candidate, other, comparison = _judged(case, learned, judge, limit, isolated=isolated)
@@ -164,9 +165,15 @@ def _prepared(
 ) -> tuple[Judge | None, Exception | None]:
     """The judge, with everything computed that is the same for both candidates, or why there is none."""
     try:
-        return rule.prepare(problem, data, solvers), None
-    except SETUP_ERRORS as error:
-        return None, error
+        return attempt(lambda: rule.prepare(problem, data, solvers), None), None
+    except CandidateFailure as failure:
+        return None, _cause(failure)
+
+
+def _cause(failure: CandidateFailure) -> Exception:
+    """What a rule raised: it may be one of a user, and raise anything."""
+    cause = failure.__cause__
+    return cause if isinstance(cause, FemcertError) else failure
 
 
 @stage("certificates")
@@ -245,8 +252,6 @@ def _decision(
     base: Certificate, other: Certificate, rule: dict[str, Any], margin: float, confidence: Confidence | None
 ) -> tuple[str, str]:
     """The paper's rule ``R_learned <= R_baseline + eps_safe``, and why, in words."""
-    if not np.isfinite(base.radius.value):
-        return "undecided", f"the baseline's radius is {base.radius.value}: there is nothing to compare with"
     # Written so that a NaN, wherever it came from, rejects.
     accepted = bool(other.radius.value <= base.radius.value + margin)
     reason = radii_reason(base, other, rule, margin, accepted=accepted)

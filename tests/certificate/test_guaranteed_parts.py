@@ -276,7 +276,7 @@ def test_refused():
         "is not that of the mesh": fc.HeatInitial(
             basis, sensors=discs, **{**heat, "parameters": fc.SineSpace(basis, 1, box=[[0.0, 1.0], [0.0, 2.0]])}
         ),
-        "not for a EllipticCoefficient": fc.EllipticCoefficient(basis, parameters=space, sensors=discs, source=1.0),
+        "EllipticCoefficient does not": fc.EllipticCoefficient(basis, parameters=space, sensors=discs, source=1.0),
     }
     for reason, problem in refusals.items():
         judged = fc.Candidate.from_coefficients(problem, [0.1])

@@ -187,7 +187,7 @@ def test_what_is_wrong_with_a_learned_candidate_is_recorded():
     assert chosen.status == "rejected"
     chosen = fc.no_harm(problem, data, baseline=solved, learned=solved, rule=fc.ResidualRadius(pde_norm="riesz"))
     assert chosen.status == "undecided"
-    assert "'riesz'; a heat problem has 'rms' and 'equilibrated'" in chosen.reason
+    assert "'riesz'; a state that depends on time has 'rms' and 'equilibrated'" in chosen.reason
 
 
 def test_the_exact_exponential_cannot_be_certified_in_space_and_time():

@@ -1,5 +1,7 @@
 """Matrices from any code, and several experiments, under every rule that asks for no state."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -75,6 +77,7 @@ def test_a_selection_of_matrices(name, tmp_path):
     assert found.state is None
     np.testing.assert_array_equal(found.parameter, truth)
     assert fc.no_harm(matrices, data, baseline=baseline, learned=bad, rule=RULES[name]).status == "rejected"
+    assert "MatrixProblem" in fc.write_report(found, tmp_path / "page.html").read_text()
     found.save(tmp_path / "selection.json")
     assert fc.Selection.load(tmp_path / "selection.json").status == "accepted"
 
@@ -101,7 +104,7 @@ def test_claims_about_the_equation_need_one(rule):
         fc.certify(matrices, data, fc.Candidate(None, truth), rule)
 
 
-def test_coordinates_with_a_gram_matrix_and_a_ball():
+def test_coordinates_with_a_gram_matrix_and_a_ball(tmp_path):
     rng = np.random.default_rng(3)
     K, L, H = np.diag([2.0, 3.0, 4.0, 5.0]), rng.standard_normal((4, 3)), rng.standard_normal((6, 4))
     root = rng.standard_normal((3, 3))
@@ -125,6 +128,14 @@ def test_coordinates_with_a_gram_matrix_and_a_ball():
     assert radii[1] <= radii[0] * (1.0 + 1e-9)
     with pytest.raises(fc.InputError, match="mesh"):
         problem.parameters.within_ball(1.0, norm="h1")
+    found = fc.no_harm(
+        problem, data, baseline=fc.Tikhonov(weight=1.0), learned=fc.Candidate(None, truth), rule=fc.ExactRadius()
+    )
+    assert "no mesh to draw on" in fc.write_report(found, tmp_path / "page.html").read_text()
+    with pytest.raises(fc.InputError, match="mesh"):
+        fc.write_fields(found, tmp_path / "fields.vtu")
+    with pytest.raises(fc.InputError, match="mesh"):
+        fc.Candidate.from_functions(problem, parameter=1.0)
 
 
 def test_matrices_that_do_not_fit():
@@ -188,3 +199,98 @@ def test_experiments_that_do_not_belong_together():
         fc.Experiments([])
     with pytest.raises(fc.InputError, match="another class"):
         fc.Experiments([source([0.2]), source([0.3], space=fc.CosineSpace(source([0.2]).basis, 3))])
+
+
+def test_a_page_of_experiments(tmp_path):
+    both = fc.Experiments([source(part) for part in (POINTS[:4], POINTS[4:])])
+    truth, data = measured(both)
+    learned = fc.Candidate(None, truth)
+    found = fc.no_harm(both, data, baseline=fc.Tikhonov(weight=1.0), learned=learned, rule=RULES["exact"])
+    assert "Experiments" in fc.write_report(found, tmp_path / "page.html").read_text()
+    other = fc.MatrixProblem(operator=np.eye(3), load=np.eye(3, 33), observe=np.eye(3))
+    with pytest.raises(fc.InputError, match="another class"):
+        fc.Experiments([as_matrices(source(POINTS)), other])
+
+
+# Rounding: what a solve, a load and an offset may lose is part of every radius.
+
+
+def exact_solution(K, right):
+    """By fractions, 2 x 2."""
+    (a, b), (c, d) = [[Fraction(float(x)) for x in row] for row in K]
+    det = a * d - b * c
+    return [float((d * right[0] - b * right[1]) / det), float((a * right[1] - c * right[0]) / det)]
+
+
+@pytest.mark.parametrize("power", [0, 4, 8])
+def test_operators_in_odd_units(power):
+    big = 10.0**power
+    K = np.array([[big**2, 0.9 * big], [0.9 * big, 1.0]])
+    L, q = K @ np.array([[1.3, 0.7], [0.9, 1.7]]), np.array([0.6, -0.4])
+    right = [sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(row, q, strict=True)) for row in L]
+    problem = fc.MatrixProblem(operator=K, load=L, observe=np.eye(2))
+    data = fc.Data(exact_solution(K, right), 1e-15)
+    candidate = fc.Tikhonov(weight=1e-30)(problem, data)
+    certificate = fc.certify(problem, data, candidate, fc.ExactRadius())
+    assert certificate.radius.value >= certificate.error(q)
+
+
+@pytest.mark.parametrize("covariance", [None, [1.0, 4.0, 1.0, 9.0], np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5])
+def test_large_offsets(covariance):
+    rng = np.random.default_rng(0)
+    H, q = rng.standard_normal((4, 2)), np.array([0.3, -1.0])
+    offset = np.full(4, 1e8)
+    problem = fc.MatrixProblem(operator=2.0 * np.eye(2), load=np.eye(2), observe=H, offset=offset)
+    data = fc.Data(problem.predict(None, q), 0.0, covariance)
+    certificate = fc.certify(problem, data, fc.Tikhonov(weight=1e-30)(problem, data), fc.ExactRadius())
+    assert certificate.error(q) <= certificate.radius.value <= 1e-3
+
+
+def test_loads_that_cancel():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 5)), ElementLineP1())
+    space = fc.CosineSpace(basis, 2)
+    beside = np.linalg.svd(np.asarray(space.matrix).T)[2][2:]
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        L = 1e10 * rng.standard_normal((3, 3)) @ beside + rng.standard_normal((3, 5))
+        K, H = np.eye(3) + 0.2 * rng.standard_normal((3, 3)), rng.standard_normal((2, 3))
+        problem = fc.MatrixProblem(operator=K, load=L, observe=H, parameters=space)
+        # What is left of sums of numbers of 1e10.
+        F = H @ np.linalg.solve(K, L) @ space.matrix
+        assert problem.error(None) >= 1e-6
+        assert problem.error(None) >= np.abs(problem.matrix - F).max()
+
+
+class Blur(fc.LinearMap, fc.Problem):
+    def __init__(self, adjoint):
+        self.kernel = np.exp(-((np.linspace(0, 1, 3)[:, None] - np.linspace(0, 1, 6)) ** 2))
+        self.parameters = fc.CoordinateSpace(6)
+        self.scale = adjoint
+
+    observation_count = 3
+    offset = np.zeros(3)
+
+    def apply(self, fields):
+        return np.asarray(self.kernel @ fields)
+
+    def adjoint(self, weights):
+        return self.scale * self.kernel.T @ weights
+
+
+def test_an_adjoint_that_is_none():
+    np.testing.assert_allclose(Blur(1.0).matrix, Blur(1.0).kernel, atol=1e-15)
+    with pytest.raises(fc.InputError, match="adjoint"):
+        _ = Blur(3.0).matrix
+
+
+def test_one_experiment_linear_the_other_not():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    space = fc.CosineSpace(basis, 2)
+    given = {"parameters": space, "sensors": fc.PointSensors(basis, POINTS[:3])}
+    members = [fc.EllipticSource(basis, dirichlet=0.2, **given), fc.EllipticCoefficient(basis, source=1.0, **given)]
+    q = space.field([0.1, 0.2])
+    for problems in (members, members[::-1]):
+        both = fc.Experiments(problems)
+        np.testing.assert_allclose(both.linearize(q).predicted, both.predict(None, q), rtol=1e-12)
+        data = fc.Data(both.predict(None, q), 1e-6)
+        np.testing.assert_allclose(fc.GaussNewton(weight=1e-9)(both, data).parameter, q, atol=1e-5)

@@ -74,15 +74,16 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
 @pytest.mark.parametrize("mesh", ["line P1", "line P2", "P1", "Q1", "stretched"])
 def test_an_h2_ball_loses_no_digits_to_its_condition_number(mesh):
     """It is that of L up to 1e12, but a root of L costs eps cond(L)^1/2 only: singular values are the reference."""
-    found = Pencils(on_ball(MESHES[mesh](), "h2"), None)
-    R = found._problem.parameters.root_of_form("h2").toarray()
+    problem = on_ball(MESHES[mesh](), "h2")
+    found = Pencils(problem, None)
+    R = problem.parameters.root_of_form("h2").toarray()
     inverse = np.linalg.inv(np.linalg.cholesky(found.gram.toarray()).T)
     for kappa in found.balance * np.geomspace(1e-6, 1e2, 5):
         parts = np.vstack([found.adjoint().T, np.sqrt(kappa) * R]) @ inverse
         singular = np.linalg.svd(parts, compute_uv=False)
         exact = float(singular[-1] ** 2)
         # Of singular values, 1e-14 of the largest one; the forward map has its own errors.
-        rounding = 2e-14 * float(singular[0] / singular[-1]) + found._problem.rounding
+        rounding = 2e-14 * float(singular[0] / singular[-1]) + problem.rounding
         assert rounding < 1e-5
         value, _ = found.least(kappa)
         # The trial value is 1e-4 above the eigenvalue, and the shift 1e-3 of that of a constant.
@@ -95,13 +96,14 @@ def test_an_h2_ball_loses_no_digits_to_its_condition_number(mesh):
 def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypatch):
     """Other processors round in other places: the response to the last digit, and the numbering of the sensors."""
     basis = MESHES[mesh]()
-    first = Pencils(on_ball(basis, "h2"), None)
+    posed = on_ball(basis, "h2")
+    first = Pencils(posed, None)
     kappas = first.balance * np.geomspace(1e-6, 1e2, 5)
     expected = [first.least(kappa)[0] for kappa in kappas]
     # An error of eps in each entry of the forward map moves a singular value by eps times its Frobenius norm in these
     # norms, and the eigenvalue, a square, by twice as much of itself; ten roundings lie on the way to it.
     inverse = np.linalg.inv(np.linalg.cholesky(first.gram.toarray()).T)
-    R = np.sqrt(kappas[-1]) * first._problem.parameters.root_of_form("h2").toarray() @ inverse
+    R = np.sqrt(kappas[-1]) * posed.parameters.root_of_form("h2").toarray() @ inverse
     largest = float(np.linalg.norm(first.adjoint().T @ inverse) + np.linalg.norm(R, 2))
     within = [2.0 * 10.0 * 2.0**-52 * largest / np.sqrt(value) for value in expected]
     for seed in range(3):
