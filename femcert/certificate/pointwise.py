@@ -14,6 +14,7 @@ from ..mesh.sample import Points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.candidate_functions import REPEATED, Functions, interpolant
+from ..problem.states import strong_form
 from ..problem.strong import StrongForm
 from .sampling import element_envelopes
 
@@ -127,7 +128,7 @@ def pointwise_residual(problem: Problem, candidate: Candidate) -> PointwiseResid
 
 def _strong(problem: Problem, candidate: Candidate) -> StrongForm | None:
     """The strong form with the candidate's parameter; None with time, of several states, and where there is none."""
-    return problem.states[0].strong(candidate.parameter) if len(problem.states) == 1 else None
+    return strong_form(problem.states[0], candidate.parameter) if len(problem.states) == 1 else None
 
 
 def _given(basis: Any, q: Array, equation: StrongForm, functions: Functions) -> AtPoints | None:

@@ -17,7 +17,7 @@ from ..mesh.sample import uniform_points, values_at
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
 from ..problem.data import Data
-from ..problem.states import StateEquation, TimeStepping
+from ..problem.states import StateEquation, TimeStepping, strong_form
 from ..problem.strong import Field, StrongForm, differences
 from .distance import BoundaryDistance, corner_weight
 from .model import ClassParameter, NetworkParameter, ParameterModel, Place, StateFunction, StateModel
@@ -114,7 +114,7 @@ class Posed:
         if len(problem.states) == 1:
             equation, time = problem.states[0], problem.states[0].time
             if time is None:
-                strong = equation.strong(np.zeros(problem.parameters.basis.N))
+                strong = strong_form(equation, np.zeros(problem.parameters.basis.N))
             else:
                 strong = time.strong(np.zeros(equation.basis.N))
             if strong is not None:

@@ -16,6 +16,7 @@ from .base import Problem
 from .boundary import Part
 from .elliptic import EllipticSource
 from .space import ParameterSpace
+from .states import strong_form
 
 
 def cut_at_sensors(problem: Problem) -> EllipticSource:
@@ -31,7 +32,7 @@ def cut_at_sensors(problem: Problem) -> EllipticSource:
     """
     who, (equation,) = "the mesh cut at the sensors", problem.states
     basis, space, sensors = equation.basis, problem.parameters, equation.sensors
-    strong = required(equation.strong(np.zeros(space.basis.N)), who, "the strong form of an equation", problem)
+    strong = required(strong_form(equation, np.zeros(space.basis.N)), who, "the strong form of an equation", problem)
     found = required(sensors.representers(), who, "sensors with representers", sensors)
     loads = required(found.loads, who, "point sensors", sensors)
     mesh = basis.mesh

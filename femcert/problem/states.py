@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skfem import Basis
 
 from ..checks import Array, freeze_sparse, real_vector
+from ..errors import InputError
 from ..linalg import Factorization
 from ..mesh.elements import mass_matrix
 from .boundary import BoundaryConditions
@@ -100,6 +101,18 @@ class TimeStepping:
     def stepped(self) -> bool:
         """Whether there are time levels between the observations."""
         return self.scheme != "exact"
+
+
+def strong_form(equation: StateEquation, parameter: Any) -> StrongForm | None:
+    """``equation.strong(parameter)``, refused where it is no strong form, or has other boundary conditions."""
+    form = equation.strong(parameter)
+    if form is None:
+        return None
+    if not isinstance(form, StrongForm):
+        raise InputError(f"strong() returned a {type(form).__name__}; expected a StrongForm or None")
+    if form.boundary is not equation.boundary:
+        raise InputError("strong() returned other boundary conditions than those of the forms; expected self.boundary")
+    return form
 
 
 class StateEquation(ABC):

@@ -41,6 +41,7 @@ from .coefficients import (
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
+UNKNOWNS = ("source", "conductivity", "initial")
 
 
 @dataclass(frozen=True)
@@ -258,6 +259,16 @@ class StrongForm:
     source: Field
     boundary: BoundaryConditions
     unknown: str = "source"
+
+    def __post_init__(self) -> None:
+        for name in ("conductivity", "reaction", "source"):
+            field = getattr(self, name)
+            if not isinstance(field, (Given, Interpolant)):
+                raise InputError(f"{name} is a {type(field).__name__}; expected fc.Given(...) or fc.Interpolant(...)")
+        if not isinstance(self.boundary, BoundaryConditions):
+            raise InputError(f"boundary is a {type(self.boundary).__name__}; expected the problem's own, self.boundary")
+        if self.unknown not in UNKNOWNS:
+            raise InputError(f"unknown is {self.unknown!r}; expected one of {', '.join(map(repr, UNKNOWNS))}")
 
     def residual_at(self, u: Any, points: Points) -> Array | None:
         """``-div(a grad u) + c u - f`` of a function u, ``(points,)``; None where `divergence_at` is None."""

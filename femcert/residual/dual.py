@@ -19,6 +19,7 @@ from ..mesh.sample import Sampler, callable_of, dot, nodal_fit
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.candidate_functions import check_frozen
+from ..problem.states import strong_form
 from ..problem.strong import StrongForm, is_zero
 from ..shown import Shown
 from .elliptic import STEPS, EllipticBound, bounded, checked_bound, lower_bound
@@ -149,7 +150,7 @@ def dual_norm(
     if steps is not None:
         count(steps, "steps", least=0)
     equation = state_equation(problem, "dual_norm")
-    form, u = equation.strong(candidate.parameter), problem.check_state(candidate.state)
+    form, u = strong_form(equation, candidate.parameter), problem.check_state(candidate.state)
     if form is None:
         return _on_own_forms(problem, candidate, method, norm)
     workspace = workspace_of(equation)
@@ -253,7 +254,7 @@ def dual_norm_of_functions(
     check_norm(norm)
     check_candidate(problem, candidate)
     equation = state_equation(problem, "dual_norm_of_functions")
-    form = required(equation.strong(candidate.parameter), "dual_norm_of_functions", "the strong form", problem)
+    form = required(strong_form(equation, candidate.parameter), "dual_norm_of_functions", "the strong form", problem)
     if equation.basis.mesh.dim() == 1:
         raise UncertifiedError("functions need an equation in the plane; use dual_norm, on the interpolant")
     functions = candidate.functions

@@ -22,7 +22,7 @@ from ..mesh.sample import Sampler, polynomial_fit
 from ..problem.base import Problem
 from ..problem.boundary import Part
 from ..problem.polynomial import declared_error
-from ..problem.states import Energy, StateEquation
+from ..problem.states import Energy, StateEquation, strong_form
 from ..problem.strong import Field, Given, is_zero
 from .edges import Edges
 from .quadrature import shape_of
@@ -176,7 +176,7 @@ def state_norm(problem: Problem, norm: str, *, state: Any = None, parameter: Any
     factor = _factor(equation, energy)
     # Without a parameter the coefficients are those at any of them.
     q = np.zeros(problem.parameters.basis.N) if parameter is None else problem.check_parameter(parameter)
-    form = equation.strong(q) if equation.time is None else equation.time.strong(np.zeros(equation.basis.N))
+    form = strong_form(equation, q) if equation.time is None else equation.time.strong(np.zeros(equation.basis.N))
     if form is None:
         return StateNorm(energy.name, equation.basis, energy.matrix, factor)
     natural = equation.boundary.natural

@@ -16,6 +16,7 @@ from ..mesh.geometry import cross
 from ..mesh.sample import dot
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
+from ..problem.states import strong_form
 from ..shown import Shown
 from .energy import state_equation
 from .flux import ElementFlux
@@ -270,7 +271,7 @@ def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: st
     check_norm(norm)
     equation = state_equation(problem, "flux_majorant")
     check_candidate(problem, candidate)
-    form = required(equation.strong(candidate.parameter), "flux_majorant", "the strong form", problem)
+    form = required(strong_form(equation, candidate.parameter), "flux_majorant", "the strong form", problem)
     if not isinstance(flux, (tuple, list)) or len(flux) != 2:
         raise InputError(f"flux is a {type(flux).__name__}; expected a pair (basis, dofs)")
     given = ElementFlux(*flux)

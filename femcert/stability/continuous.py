@@ -21,7 +21,7 @@ from ..problem.data import Data
 from ..problem.forward import dense
 from ..problem.insert import cut_at_sensors
 from ..problem.sensors import PointLoads
-from ..problem.states import StateEquation
+from ..problem.states import StateEquation, strong_form
 from ..problem.strong import CONTRADICTION, Field, Interpolant, StrongForm, is_zero
 from ..residual.boundary import refuse_unresolved
 from ..residual.elliptic import bounded
@@ -191,7 +191,7 @@ class SourceMap:
         refuse_unresolved(self.equation)
         q = np.asarray(problem.parameters.matrix @ coefficients)
         state = problem.solve(q)
-        strong = self.equation.strong(q)
+        strong = strong_form(self.equation, q)
         assert strong is not None
         assert state is not None
         eta, r = self.conditions.of(strong.source, state)
@@ -252,7 +252,8 @@ class _Bounds:
         self.basis, self.free = equation.basis, equation.free
         self.workspace = Workspace(equation)
         self.factor = state_norm(problem, "energy").factor
-        zero, representers = equation.strong(np.zeros(problem.parameters.basis.N)), equation.sensors.representers()
+        zero = strong_form(equation, np.zeros(problem.parameters.basis.N))
+        representers = equation.sensors.representers()
         assert zero is not None
         assert representers is not None
         self.equation = replace(zero, boundary=_homogeneous(zero.boundary)) if homogeneous else zero
@@ -315,11 +316,11 @@ def _source_equation(problem: Problem) -> StateEquation:
     who, space = "guarantee='continuous'", problem.parameters
     what = "a map in closed form, or one elliptic equation with an unknown source, as EllipticSource has it"
     equation = problem.states[0] if len(problem.states) == 1 else None
-    zero = None if equation is None else equation.strong(np.zeros(space.basis.N))
+    zero = None if equation is None else strong_form(equation, np.zeros(space.basis.N))
     if equation is None or zero is None or zero.unknown != "source":
         return required(None, who, what, problem)
     q = np.asarray(space.matrix @ np.cos(1.0 + np.arange(space.dimension)))
-    strong, sampler = equation.strong(q), Sampler(equation.basis.mesh, 2 * degree(space.basis))
+    strong, sampler = strong_form(equation, q), Sampler(equation.basis.mesh, 2 * degree(space.basis))
     assert strong is not None
     values = sampler.values(space.basis, q)
     off = np.abs(strong.source.at(sampler) - zero.source.at(sampler) - values).max()
@@ -330,7 +331,7 @@ def _source_equation(problem: Problem) -> StateEquation:
 
 def _check_alone(problem: Problem, equation: StateEquation) -> None:
     """Refuse a known source beside the unknown one, which the problem on another mesh would not have."""
-    zero = equation.strong(np.zeros(problem.parameters.basis.N))
+    zero = strong_form(equation, np.zeros(problem.parameters.basis.N))
     assert zero is not None
     if not is_zero(zero.source) and zero.source.at(Sampler(equation.basis.mesh, 6)).any():
         raise UncertifiedError("a continuous guarantee for point sensors takes no known source beside the unknown one")

@@ -96,3 +96,23 @@ def test_without_a_strong_form_there_is_no_such_bound(method):
         fc.dual_norm(mute, candidate, method)
     with pytest.raises(fc.UncertifiedError, match="strong form"):
         fc.flux_majorant(mute, candidate, None)
+
+
+@pytest.mark.parametrize("wrong", ["number", "boundary", "field", "unknown"])
+def test_a_strong_form_that_contradicts_the_forms_is_refused(wrong):
+    class Wrong(fc.EllipticSource):
+        def strong(self, parameter):
+            right = super().strong(parameter)
+            parts = [right.conductivity, right.reaction, right.source, right.boundary]
+            if wrong == "number":
+                return 1.0
+            if wrong == "boundary":
+                parts[3] = fc.EllipticSource(self.basis, parameters=self.parameters, sensors=self.sensors).boundary
+            if wrong == "field":
+                parts[0] = 1.0
+            return fc.StrongForm(*parts, "Source" if wrong == "unknown" else "source")
+
+    basis = unit_basis("tri P1", 4)
+    problem = Wrong(basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [[0.4, 0.4], [0.6, 0.3]]))
+    with pytest.raises(fc.InputError):
+        fc.dual_norm(problem, fc.Candidate.from_coefficients(problem, [1.0, 0.5]))
