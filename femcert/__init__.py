@@ -23,7 +23,15 @@ from .certificate import (
     StoppingRule,
     certify,
 )
-from .errors import CoarseMeshError, FemcertError, InconsistentError, InputError, SolveError, UncertifiedError
+from .errors import (
+    CandidateError,
+    CoarseMeshError,
+    FemcertError,
+    InconsistentError,
+    InputError,
+    SolveError,
+    UncertifiedError,
+)
 from .linalg import use_backend
 from .mesh import load_mesh
 from .paper.sweep import sweep
@@ -87,6 +95,7 @@ __all__ = [
     "Bound",
     "BoundarySensors",
     "Candidate",
+    "CandidateError",
     "Case",
     "Certificate",
     "CoarseMeshError",
