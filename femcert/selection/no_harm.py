@@ -173,6 +173,8 @@ def _prepared(
 def _cause(failure: CandidateFailure) -> Exception:
     """What a rule raised: it may be one of a user, and raise anything."""
     cause = failure.__cause__
+    if isinstance(cause, MemoryError):
+        raise cause
     return cause if isinstance(cause, FemcertError) else failure
 
 

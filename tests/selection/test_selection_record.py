@@ -370,7 +370,7 @@ def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(fc.InputError, match="disk full"):
         selection.save(path)
     assert path.read_bytes() == good
     assert list(tmp_path.iterdir()) == [path]
