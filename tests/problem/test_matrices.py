@@ -93,6 +93,10 @@ def test_baselines_and_constants_of_matrices():
         # of its size with the logarithm of the weight.
         within = 10.0 * np.sqrt(np.finfo(float).eps) * np.abs(one.parameter).max()
         np.testing.assert_allclose(other.parameter, one.parameter, rtol=0, atol=within)
+        # At a minimum the gradient is what rounding leaves of F'F c and F'y.
+        largest = float(matrices.normal(data).singular[0])
+        left = 1e-12 * largest * (largest * matrices.parameters.norm(other.parameter) + data.norm(data.values))
+        assert max(one.optimality, other.optimality) <= left
     one, other = fc.stability(problem, data=data), fc.stability(matrices, data=data)
     assert other.constant.side == "upper"
     assert other.constant.value == pytest.approx(one.constant.value, rel=1e-9)
