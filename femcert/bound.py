@@ -14,7 +14,7 @@ SIDES = ("upper", "lower", "estimate")
 
 @dataclass(frozen=True)
 class Bound:
-    """A non-negative number with its side and its source.
+    """A number with its side and its source.
 
     Attributes
     ----------
@@ -26,12 +26,15 @@ class Bound:
         Where it comes from, in a few words.
     probability
         With which probability, at least, it holds; 1 where nothing is random. The source says what is.
+    signed
+        Whether the number may be negative, as the end of an interval; radii, norms and residuals are not.
     """
 
     value: float
     side: str
     source: str
     probability: float = 1.0
+    signed: bool = False
 
     def __post_init__(self) -> None:
         if self.side not in SIDES:
@@ -43,8 +46,9 @@ class Bound:
             value = float(self.value)
         except (OverflowError, TypeError):
             raise InputError(f"a bound ({self.source}) has a value that no float can hold; expected a number") from None
-        if math.isnan(value) or value < 0.0:
-            raise InputError(f"a bound ({self.source}) has the value {value}; expected a number >= 0")
+        if math.isnan(value) or (value < 0.0 and not self.signed):
+            expected = "a number" if self.signed else "a number >= 0"
+            raise InputError(f"a bound ({self.source}) has the value {value}; expected {expected}")
         object.__setattr__(self, "value", value)
         if not isinstance(self.probability, Real) or not 0.0 < self.probability <= 1.0:
             raise InputError(f"a bound ({self.source}) has the probability {self.probability!r}; expected (0, 1]")
@@ -54,7 +58,7 @@ class Bound:
 
         Both hold with the probability ``p + p' - 1`` at least (the union bound).
         """
-        if not isinstance(other, Bound):
+        if not isinstance(other, Bound) or self.signed or other.signed:
             return NotImplemented
         certain = self.probability == other.probability == 1.0
         probability = 1.0 if certain else math.nextafter(self.probability + other.probability - 1.0, 0.0)
@@ -66,7 +70,7 @@ class Bound:
 
     def scaled(self, factor: float) -> Bound:
         """`factor` times the number, a factor of at least 0 that is known exactly."""
-        if not isinstance(factor, Real) or not 0.0 <= factor < math.inf:
+        if self.signed or not isinstance(factor, Real) or not 0.0 <= factor < math.inf:
             raise InputError(f"a bound ({self.source}) is scaled by {factor!r}; expected a finite number >= 0")
         if factor == 0.0 and math.isinf(self.value):
             # Nothing is known of zero times an infinite number.
@@ -78,6 +82,19 @@ class Bound:
     def __float__(self) -> float:
         return self.value
 
+    # Numbers compare with the value, so that ``interval.lower <= truth <= interval.upper`` reads as it is meant.
+    def __lt__(self, other: Any) -> bool:
+        return self.value < float(other)
+
+    def __le__(self, other: Any) -> bool:
+        return self.value <= float(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self.value > float(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self.value >= float(other)
+
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "estimate": "~"}[self.side]
         chance = "" if self.probability == 1.0 else f", probability {self.probability:g}"
@@ -86,7 +103,8 @@ class Bound:
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""
         chance = {} if self.probability == 1.0 else {"probability": self.probability}
-        return {"value": self.value, "side": self.side, "source": self.source, **chance}
+        signed = {"signed": True} if self.signed else {}
+        return {"value": self.value, "side": self.side, "source": self.source, **chance, **signed}
 
 
 def _common(first: Bound, second: Bound) -> str:

@@ -77,6 +77,6 @@ def test_one_line_eight_lines_and_a_table(shown, kind):
 def test_a_problem_says_what_it_is(shown):
     text = str(shown["problem"])
     assert "289 dofs (TriP1) on 512 cells of a MeshTri1" in text
-    assert "SineSpace: dimension 3, L2 norm, in a ball of radius 4" in text
+    assert "SineSpace: dimension 3, L2 norm, H1 norm at most 4" in text
     assert "AverageSensors: 3" in text
     assert "u given on left" in text

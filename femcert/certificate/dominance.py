@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
-from ..evidence import Evidence
+from ..evidence import Feasible
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -104,7 +104,7 @@ class DominanceJudge(ExactJudge):
         margin += eps * (float(np.linalg.norm(d)) * sizes + abs(outside))
         return Comparison(margin, frozen(evidence.field(point)), None if zeta is None else 1.0 - zeta)
 
-    def _least(self, evidence: Evidence, d: Array) -> tuple[float, Array]:
+    def _least(self, evidence: Feasible, d: Array) -> tuple[float, Array]:
         """Lower bound of ``d . x`` at the truth, and a point where it is (nearly) reached."""
         consistent, rows, zeta = evidence.consistent, -d[None], self.rule.zeta
         found = consistent.support(rows) if zeta is None else consistent.confidence_support(rows, zeta)

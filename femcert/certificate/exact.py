@@ -12,13 +12,13 @@ from ..bound import Bound
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..evidence import (
     MOST_COORDINATES,
-    Evidence,
+    Feasible,
     check_explained,
     check_explained_continuously,
-    continuous_evidence,
-    discrete_evidence,
+    continuous_set,
+    discrete_set,
     is_large_ball,
-    linearized_evidence,
+    linearized_set,
 )
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
@@ -102,7 +102,7 @@ class ExactJudge(Judge):
 
     def __init__(self, rule: ExactRadius, problem: Problem, data: Data) -> None:
         super().__init__(rule, problem, data)
-        self.evidence: Evidence | None = None
+        self.evidence: Feasible | None = None
         self.constant: Stability | None = None
         if rule.guarantee == "continuous":
             if problem.forward is None or problem.parameters.ball is not None:
@@ -128,14 +128,14 @@ class ExactJudge(Judge):
             k = self.problem.parameters.dimension
             raise UncertifiedError(f"a class of {k} coordinates has no radius: {error}") from None
 
-    def _discrete(self) -> Evidence:
+    def _discrete(self) -> Feasible:
         space, m = self.problem.parameters, self.problem.observation_count
         if space.ball is None and space.dimension > min(m, MOST_COORDINATES):
             raise UncertifiedError(
                 f"the class has {space.dimension} coordinates and there are {m} observations, so the consistent set is "
                 f"not bounded, or too large; expected at most {min(m, MOST_COORDINATES)} coordinates, or a ball"
             )
-        return discrete_evidence(self.problem, self.data)
+        return discrete_set(self.problem, self.data)
 
     def certify(self, candidate: Candidate) -> Certificate:
         """See `Judge.certify`."""
@@ -164,10 +164,10 @@ class ExactJudge(Judge):
             raise CandidateError(f"the exact radius of {candidate.name!r} is {value}")
         return value, scope
 
-    def evidence_at(self, candidate: Candidate) -> Evidence:
+    def evidence_at(self, candidate: Candidate) -> Feasible:
         """The consistent parameters, about a candidate where an error of the forward map depends on it."""
         if self.evidence is not None:
             return self.evidence
         if self.rule.guarantee == "continuous" and self.constant is not None:
-            return continuous_evidence(self.problem, self.data, self.constant, self.split(candidate).coordinates)
-        return linearized_evidence(self.problem, self.data, candidate.parameter)
+            return continuous_set(self.problem, self.data, self.constant, self.split(candidate).coordinates)
+        return linearized_set(self.problem, self.data, candidate.parameter)

@@ -73,6 +73,11 @@ class Rule(ABC):
         return COMPONENTS
 
     @property
+    def counts_remainder(self) -> bool:
+        """Whether radii hold for truths outside of the span of the class, `ParameterSpace.with_remainder`."""
+        return False
+
+    @property
     def failure_probability(self) -> float | None:
         """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
         return None
@@ -96,6 +101,9 @@ class Judge(ABC):
 
     def __init__(self, rule: Rule, problem: Problem, data: Data) -> None:
         self.rule, self.problem, self.data = rule, problem, problem.check_data(data)
+        if problem.parameters.remainder is not None and not rule.counts_remainder:
+            expected = "expected ExactRadius or Dominance"
+            raise UncertifiedError(f"{type(rule).__name__} does not count the remainder of the class; {expected}")
         self._splits: list[tuple[Candidate, Split]] = []
 
     @abstractmethod
@@ -116,7 +124,17 @@ class Judge(ABC):
         if not isinstance(found, Certificate) or found.radius.side == "lower":
             name = type(self.rule).__name__
             raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")
-        return replace(found, size=size, norm=space.norm_name)
+        return replace(found, radius=self._with_chance(found.radius), size=size, norm=space.norm_name)
+
+    def _with_chance(self, radius: Bound) -> Bound:
+        """A radius that rests on the noise level holds as that does, and a class from samples as its truths do."""
+        data = self.data
+        if not data.law.proven:
+            return replace(radius, side="estimate")
+        missed = data.law.zeta + data.alpha + self.problem.parameters.alpha
+        if missed == 0.0 or radius.side != "upper":
+            return radius
+        return replace(radius, probability=max(radius.probability - missed, 1e-300))
 
     def certificate(
         self,

@@ -1,249 +1,375 @@
-"""What data, noise level and class leave open, as a set of coordinates, and what it means for parameters."""
+"""The evidence of one experiment: what data, noise and class say about the truth, in answer to a few questions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.sparse import csc_matrix, hstack
+from scipy.special import chdtrc
 
+from ..bound import Bound
 from ..checks import Array, required
-from ..errors import InconsistentError, InputError, SolveError, UncertifiedError
-from ..problem.base import Problem
+from ..errors import InputError, UncertifiedError
+from ..problem.base import Problem, check_problem
+from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.forward import dense
-from ..problem.space import Split
-from ..stability import Stability, stability
-from ..stability.spectrum import gram_kept
-from ..stability.validity import validated
-from .consistent import ConsistentSet, inconsistent
+from ..shown import Shown, in_brief
+from .affine import Affine, Estimates, Sight
+from .functionals import Functional, as_functional
+from .interval import Interval, IntervalTable
+from .misfit import least_misfit, least_size
+from .refutation import Refutation, refutation
+from .sights import Observed, observed
 
-# Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
-MOST_COORDINATES = 1500
-# How often a radius enters its own bound, and by how much it must get smaller to do so again.
-MOST_ROUNDS, CLOSER = 20, 0.99
-# A ball bounds the class if its form is at least this part of its largest value; below, that is rounding.
-BOUNDING = 1e-10
+# Bisections for the deviation at which an interval reaches a value.
+BISECTIONS = 200
+# Sets of weights that are kept for further data.
+MOST_KEPT = 16
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The consistent parameters of a class, in coordinates that are orthonormal in Q.
+class Evidence(Shown):
+    """What data, noise and class say about the truth; made by `evidence`.
+
+    With whitened data ``b = T q + E w + e`` every answer is computed from m x m matrices, ``T L^-1 T'`` for the class,
+    ``E E'`` for the model, and one vector for each functional. Lengths of intervals do not depend on the values of the
+    data.
 
     Attributes
     ----------
-    consistent
-        The set of coordinates.
+    problem, data
+        What was asked, and measured.
     scope
-        ``"discrete"`` or ``"continuous"``.
-    origin
-        The coordinates that are the origin of the set: of the candidate about which it was made, or zero.
-    stretch
-        The largest norm of a dof vector over that of the function it stands for, at least 1: distances cover both.
-    root
-        Upper triangular R with ``x = R c``.
-    outside
-        ``(parameter, coordinates) -> ‖q - q'‖_Q`` from above, for the parameter of the class with these coordinates.
+        ``"discrete"``: claims are about the parameters of the discretized problem.
     """
 
-    problem: Problem = field(repr=False)
-    data: Data = field(repr=False)
-    consistent: ConsistentSet = field(repr=False)
-    scope: str
-    root: Array = field(repr=False)
-    outside: Callable[[Array, Array], float] = field(repr=False, compare=False)
-    origin: Array | float = field(default=0.0, repr=False)
-    stretch: float = 1.0
+    def __init__(self, problem: Problem, data: Data, known: Observed) -> None:
+        self.problem, self.data, self.scope = problem, data, "discrete"
+        self._known = known
+        self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
+        # Weights that were made already: they depend on the law of the noise, not on the values.
+        self._made: dict[Any, tuple[Estimates, Array | None, Array]] = {}
 
-    def belongs_to(self, problem: Problem, data: Data) -> bool:
-        """Whether it was made for this problem and these data."""
-        return self.problem is problem and self.data is data
+    @property
+    def confidence(self) -> float:
+        """Of every claim that is asked for alone, or of a table: noise and what was learned from samples together."""
+        return 1.0 - self.data.law.zeta - self.data.alpha - self.problem.parameters.alpha
 
-    def coordinates(self, parameter: Array, c: Array | None = None) -> tuple[Array, float]:
-        """Of the projection on the class, from the origin, and the distance ``‖q_perp‖_Q`` from it, from above.
+    @property
+    def assumption(self) -> str:
+        """What is assumed of the truth, in words."""
+        space = self.problem.parameters
+        members = [part.words for part in self._known.parts]
+        if space.ball is None:
+            where = "a part in" if space.remainder is not None else "nothing outside of"
+            members.insert(0, f"{where} the span of the {space.dimension} functions of the class")
+        given = self.data.alpha + space.alpha == 0.0
+        return ("every truth with " if given else "truths like the samples, with ") + " and ".join(members)
 
-        With the coordinates c of the projection in the columns of the class, where they are known already.
+    def summary(self) -> dict[str, str]:
+        """What it is for, and how well the class explains the data."""
+        misfit = f"p-value {self.p_value:.3g}" if self.data.law.zeta else f"consistent: {self.p_value > 0.0}"
+        return {
+            "evidence": f"{self.data.count} data, {self.scope}, {100.0 * self.confidence:.4g} %",
+            "assumed": self.assumption,
+            "problem": in_brief(self.problem),
+            "fit": misfit,
+        }
+
+    def with_data(self, data: Data) -> Evidence:
+        """The same sensors with other values; nothing is factorized anew.
+
+        Parameters
+        ----------
+        data
+            With the same noise and model error, as `Data.with_values` makes them.
         """
-        c = self.problem.parameters.project(parameter)[0] if c is None else c
-        return np.asarray(self.root @ c - self.origin), self.outside(parameter, c)
-
-    def field(self, coordinates: Array) -> Array:
-        """The parameter with these coordinates (dof vector)."""
-        return self.problem.parameters.field(solve_triangular(self.root, coordinates + self.origin))
+        self.problem.check_data(data)
+        if not (self.data.weighs_like(data) and data.model is self.data.model):
+            raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
+        other = Evidence(self.problem, data, self._known)
+        if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
+            other._made = self._made
+        return other
 
     @cached_property
-    def constant(self) -> Stability | None:
-        """The stability constant of the same problem; None where there is none, as on a ball without noise."""
-        try:
-            return stability(self.problem, data=self.data)
-        except (InputError, SolveError, UncertifiedError):
-            return None
+    def _values(self) -> Array:
+        return self._known.values(self.data)
 
-    def farthest(self, parameter: Array, split: Split | None = None) -> tuple[float, Array]:
-        """Upper bound of the distance to every consistent parameter, and one that is (nearly) so far away."""
-        split = split or self.problem.parameters.split(parameter)
-        x, outside = self.coordinates(parameter, split.coordinates)
-        upper, point = self.consistent.farthest(x[None])
-        size = split.size
-        # On the mesh the projection is orthogonal in Q; rounding leaves that to a part of the parameter's size.
-        inside = self.stretch * float(upper[0])
-        both = np.hypot(inside, outside) if self.scope == "discrete" else inside + outside
-        distance = both + self.problem.rounding * (size + float(np.linalg.norm(x)))
-        return float(distance / gram_kept(self.problem.parameters)), self.field(point[0])
+    def interval(self, functional: Any, *, simultaneous: bool = False) -> Interval:
+        """What the data say of one functional, fixed before the data.
+
+        The estimate is ``a . b`` with the best affine weights: ``‖T' a - psi‖_{L^-1}`` times the radius of the class is
+        its bias, ``‖a‖`` its deviation, and the interval ``a . b ± cv(bias / ‖a‖) ‖a‖`` with the quantile cv of
+        ``|N(t, 1)|`` contains ``psi(q)`` for every q of the class with the confidence of the data. A remainder adds
+        ``tau ‖(I - P)(T' a - psi)‖`` to the bias, a model error ``r ‖E' a‖``.
+
+        Parameters
+        ----------
+        functional
+            A `Mean`, `Value`, `Moment` or `Prediction`; the name of a region, or a function that picks one; or a vector
+            of weights on the coordinates of the class.
+        simultaneous
+            True for a functional that was chosen after the data were seen, or that depends on them: such intervals
+            hold for all functionals at once, and are longer.
+        """
+        return self.table([functional], simultaneous=simultaneous)[0]
+
+    def table(self, functionals: Sequence[Any], *, simultaneous: bool = False) -> IntervalTable:
+        """Intervals that hold together: each at its share of the level, or all of them simultaneous.
+
+        Parameters
+        ----------
+        functionals
+            As for `interval`; regions are asked for their means.
+        simultaneous
+            See `interval`.
+        """
+        asked = self._asked(functionals)
+        space = self.problem.parameters
+        psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
+        return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
+
+    def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
+        asked = [as_functional(each, self.problem.parameters) for each in functionals]
+        if not asked:
+            raise InputError("functionals is empty; expected at least one, such as a Mean")
+        return asked
+
+    def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
+        """Intervals for functionals on the dofs, sparse columns."""
+        zeta, law, ball = self.data.law.zeta, self.data.law, self.problem.parameters.ball
+        about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
+        estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
+        middle = about + estimates.weights.T @ self._values
+        half, model = estimates.half_length, self._systematic(estimates)
+        deviation = np.hypot(law.deviation(estimates.weights), std)
+        slack = self._slack(free, estimates.weights)
+        claim = f"for {self.assumption} ({self.scope})" + "; also if chosen after the data" * simultaneous
+        return IntervalTable(
+            tuple(
+                Interval(
+                    name=name,
+                    lower=self._end(middle[i] - half[i] - slack[i], "lower"),
+                    upper=self._end(middle[i] + half[i] + slack[i], "upper"),
+                    estimate=float(middle[i]),
+                    half_length=float(half[i]),
+                    limit=None if limits is None or std[i] else Bound(float(limits[i]), "lower", "fixed lengths"),
+                    bias=float(estimates.biases[:, i].sum()),
+                    model=float(model[i]),
+                    deviation=float(deviation[i]),
+                    confidence=self.confidence,
+                    claim=claim,
+                )
+                for i, name in enumerate(names)
+            )
+        )
+
+    def _end(self, value: float, side: str) -> Bound:
+        return self._bound(value, side, "affine interval", signed=True)
+
+    def _bound(self, value: float, side: str, source: str, *, signed: bool = False) -> Bound:
+        """With the confidence, or an estimate where the noise is not known well enough to prove anything."""
+        if not self.data.law.proven:
+            return Bound(float(value), "estimate", source, signed=signed)
+        return Bound(float(value), side, source, self.confidence, signed=signed)
+
+    def _weights(
+        self, psi: Any, std: Array, zeta: float, simultaneous: bool = False
+    ) -> tuple[Estimates, Array | None, Array]:
+        """The best weights for functionals on the dofs, the limits, and what the functionals say of free directions."""
+        law = self.data.law
+        key = (psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes(), zeta, simultaneous)
+        if key in self._made:
+            return self._made[key]
+        targets, free = self._known.targets(psi)
+        limits, apart = None, law.apart(law.zeta)
+        if simultaneous:
+            if np.any(std > 0.0):
+                raise InputError("the noise of a reading that was not made has no simultaneous interval")
+            # Without sets the weights lie in the range of A, and see only this part of the noise.
+            rank = self._affine.count if self._known.parts else self._affine.rank
+            found = self._affine.estimates(targets, free, law, zeta, size=law.size(rank, law.zeta))
+        else:
+            found = self._affine.estimates(targets, free, law, zeta, added=std)
+            limits = None if apart is None else self._affine.limits(targets, free, apart)
+        if len(self._made) >= MOST_KEPT:
+            self._made.pop(next(iter(self._made)))
+        self._made[key] = found, limits, free
+        return self._made[key]
+
+    def _systematic(self, estimates: Estimates) -> Array:
+        """The part of the bias that is due to the model."""
+        rows = [estimates.biases[i] for i, part in enumerate(self._known.parts) if part.systematic]
+        return np.sum(rows, axis=0) if rows else np.zeros(estimates.biases.shape[1])
+
+    def _slack(self, free: Array, weights: Array) -> Array:
+        """What rounding leaves of the condition that free directions have no bias, for truths that the data allow."""
+        A, known = self._known.free, self._known
+        if not A.shape[1]:
+            return np.zeros(weights.shape[1])
+        left = np.abs(A.T @ weights - free)
+        singular = np.linalg.svd(A, compute_uv=False)
+        if not singular[-1] > 0.0:
+            return np.zeros(weights.shape[1])
+        size = float(np.linalg.norm(self._values)) + self.data.law.size(self.data.count, self.data.law.zeta)
+        size += sum(sight.radius * float(np.sqrt(np.linalg.norm(sight.gram, 2))) for sight in known.sights)
+        reach = size / float(singular[-1])
+        return np.asarray((np.linalg.norm(left, axis=0) + known.loose * np.linalg.norm(weights, axis=0)) * reach)
+
+    @property
+    def _unreached(self) -> list[Sight]:
+        """The sets as seen in the part of the data that free directions do not reach."""
+        project = self._affine.projected
+        return [Sight(sight.radius, project(sight.gram), sight.rounding) for sight in self._known.sights]
+
+    @cached_property
+    def _misfit(self) -> float:
+        """The least misfit of the class, from below, but for rounding."""
+        found = least_misfit(self._unreached, self._affine.project(self._values))
+        return max(found - self._known.rounding - self._known.loose * float(np.linalg.norm(self._values)), 0.0)
+
+    @property
+    def p_value(self) -> float:
+        """How well anything in the class explains the data: the chance of a misfit as large, at most.
+
+        ``P(chi2 >= min ‖T q + E w - b‖²)`` over the class; tiny: the model, the class or the noise is not as said. For
+        a noise level 1 or 0: whether the class explains the data within it.
+        """
+        law, n = self.data.law, self._affine.dimension
+        if not law.zeta:
+            return float(self._misfit <= law.size(n, 0.0))
+        return float(chdtrc(n, (self._misfit / law.largest) ** 2)) if n else 1.0
+
+    def explains(self, parameter: Any) -> bool:
+        """Whether a parameter may be the truth: what it predicts is within noise and model error, at the confidence.
+
+        Parameters
+        ----------
+        parameter
+            A dof vector; it need not lie in the class.
+        """
+        q = self.problem.check_parameter(parameter)
+        forward, data = self._known.forward, self.data
+        misfit = data.norm(np.nan_to_num(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
+        return bool(misfit <= data.noise_level + self._known.rounding)
+
+    @cached_property
+    def least_norm(self) -> Bound:
+        """The norm of the ball that the truth has at least, if the data are to be explained; see `Evidence.breakdown`.
+
+        ``min ‖q - q0‖_L`` over ``‖T q + E w - b‖ <= chi_m(1 - zeta)``, ``‖w‖ <= r``: no smaller radius can be assumed.
+        From a dual point: ``(d . b - chi ‖d‖ - r ‖E' d‖) / ‖T' d‖_{L^-1}`` for d with ``A' d = 0``.
+        """
+        ball = self.problem.parameters.ball
+        if ball is None:
+            raise UncertifiedError("least_norm needs a ball, space.within_ball(radius)")
+        law = self.data.law
+        level = law.size(self._affine.dimension, law.zeta) + self._known.rounding
+        found = least_size(self._unreached, self._affine.project(self._values), level)
+        # The radius of the ball does not enter, so that it need not be right.
+        if not law.proven:
+            return Bound(found, "estimate", "least norm")
+        return Bound(found, "lower", "least norm", self.confidence + ball.alpha)
+
+    def breakdown(self, functional: Any, value: float) -> Bound:
+        """The norm that the truth would need for the functional to lie on the other side of a value.
+
+        The weights are those of the radius of the class; intervals about them are nested in the radius. So "the truth
+        is on this side of the value, or its norm exceeds the breakdown" is false with probability zeta at most.
+
+        Parameters
+        ----------
+        functional
+            As for `interval`.
+        value
+            The number in question, often 0.
+
+        Returns
+        -------
+        Bound
+            From below: 0 where noise alone reaches the value, infinite where no bias does.
+        """
+        law, space = self.data.law, self.problem.parameters
+        if space.ball is None:
+            raise UncertifiedError("a breakdown needs a ball, space.within_ball(radius)")
+        each = as_functional(functional, space)
+        psi = csc_matrix(each.weights(space)[:, None])
+        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta)
+        middle = float(estimates.weights[:, 0] @ self._values)
+        if space.ball.centre is not None:
+            middle += each.value(space, space.ball.centre)
+        distance = abs(middle - float(value)) - float(self._slack(free, estimates.weights)[0])
+        # What does not grow with the radius: other sets, rounding.
+        rest, deviation = float(estimates.biases[1:, 0].sum()), float(law.deviation(estimates.weights)[0])
+        unit = float(estimates.biases[0, 0]) / space.ball.radius
+        low, high = 0.0, max(distance, 0.0)
+        for _ in range(BISECTIONS):
+            bias = (low + high) / 2.0
+            inside = law.half_length(np.array([bias + rest]), np.array([deviation]), law.zeta)[0] <= distance
+            low, high = (bias, high) if inside else (low, bias)
+        found = low / unit if unit > 0.0 else (np.inf if low > 0.0 else 0.0)
+        return self._bound(found, "lower", "breakdown")
+
+    def refute(self, candidate: Candidate, regions: Sequence[Any], *, simultaneous: bool = False) -> Refutation:
+        """Which of its claims about regions the data refute.
+
+        Parameters
+        ----------
+        candidate
+            Any candidate of the problem.
+        regions
+            Functionals, as for `table`.
+        simultaneous
+            True where the regions were chosen after looking at candidates or data.
+        """
+        check_candidate(self.problem, candidate)
+        asked = self._asked(regions)
+        values = [each.value(self.problem.parameters, candidate.parameter) for each in asked]
+        return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
 
 
-def discrete_evidence(problem: Problem, data: Data) -> Evidence:
-    """``{ c : ‖F c + y0 - y‖_Y <= delta }``, in the ball if there is one, for the discretized problem."""
-    forward = required(problem.forward, "the consistent set", "data that depend linearly on the parameter", problem)
-    A = forward.normal(data)
-    y = data.whiten(data.values - forward.offset)
-    errors = {"rounding": forward.rounding_of(data), "lost": forward.offset_rounding(data)}
-    errors["error"] = forward.error(data)
-    consistent = ConsistentSet(A, y, data.noise_level, **errors, **_ball(problem))
-    root = problem.parameters.root
-    return Evidence(problem, data, consistent, "discrete", root, partial(_discrete_distance, problem))
-
-
-def continuous_evidence(problem: Problem, data: Data, constant: Stability, at: Array) -> Evidence:
-    """The same for the equation itself, about a candidate with the coordinates x of its part in the class.
-
-    With the exact map F, which is within gap of that of the mesh, F_h, a consistent parameter at ``x + e`` has
-    ``‖F_h e + F x - y‖ <= delta + gap ‖e‖``. ``F x`` is known but for its errors, and ``‖e‖ <= r`` for a first radius
-    r; the farthest e of that set is a better one, and so on.
+def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:
+    """What the data say about the truth: intervals, p-value, least norm, refutation.
 
     Parameters
     ----------
-    constant
-        With guarantee ``"continuous"``.
-    at
-        Coordinates of the candidate's part in the class, in the columns of the space.
-    """
-    gap = constant.gap
-    assert gap is not None
-    c, root = at, gap.exact.root
-    predicted = gap.exact.predict(c)
-    y = data.whiten(data.values) - predicted.values
-    level = data.noise_level + float(np.linalg.norm(predicted.errors))
-    rounding = problem.linearize().rounding_of(data)
-    errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
-    radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
-    for _ in range(MOST_ROUNDS):
-        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, **errors)
-        smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
-        if not smaller < CLOSER * radius:
-            break
-        radius = smaller
-    origin, stretch = np.asarray(root @ c), max(1.0, gap.exact.interpolation_norm)
-    return Evidence(problem, data, consistent, "continuous", root, gap.exact.distance, origin, stretch)
-
-
-def linearized_evidence(problem: Problem, data: Data, at: Array) -> Evidence:
-    """Of a nonlinear problem: ``{ q : ‖J (q - q0) + F(q0) - y‖_Y <= delta + L rho² / 2 }`` in the ball, q0 = `at`.
-
-    It contains all consistent parameters of the class if the class has a ball that lies in the one of radius rho on
-    which the linearization at q0 is validated: Taylor's formula bounds the rest by the Lipschitz constant L.
+    problem
+        A linear problem; its class is a ball, ``FullSpace(basis).within_ball(radius)``, or a span that the data
+        determine.
+    data
+        With what is known of the noise: `Data.gaussian`, or a noise level.
+    guarantee
+        ``"discrete"``: for the discretized problem.
 
     Raises
     ------
     UncertifiedError
-        The class has no ball, or the validated one is smaller.
+        The problem is not linear, or nothing bounds the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import femcert as fc
+    >>> from skfem import Basis, ElementTriP1, MeshTri
+    >>> basis = Basis(MeshTri().refined(4), ElementTriP1())
+    >>> space = fc.FullSpace(basis).within_ball(2.0, norm="h1", length=0.3)
+    >>> x = np.linspace(0.1, 0.9, 6)
+    >>> sensors = fc.AverageSensors(basis, np.array([(a, b) for a in x for b in x]), radius=0.05)
+    >>> problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    >>> truth = np.exp(-np.sum((basis.doflocs - 0.4) ** 2, axis=0) / 0.1)
+    >>> exact = problem.observe(problem.solve(truth))
+    >>> noise = 2e-4 * np.random.default_rng(0).standard_normal(exact.size)
+    >>> found = fc.evidence(problem, fc.Data.gaussian(exact + noise, std=2e-4))
+    >>> west = fc.Mean(basis, lambda x: x[0] < 0.5, name="west")
+    >>> found.interval(west).contains(west.value(space, truth))
+    True
     """
-    space = problem.parameters
-    if space.ball is None:
-        raise UncertifiedError(
-            "a nonlinear problem is linearized, which holds on a small ball only; expected a class that lies in it: "
-            "parameters=space.within_ball(radius)"
-        )
-    centre = space.nearest(at)
-    reach = _diameter(problem, centre)
-    validity = validated(problem, centre, data=data, radius=reach)
-    if not validity.valid:
-        raise UncertifiedError(f"the linearization is not validated on the whole class: {validity.reason}")
-    state = problem.solve(centre)
-    predicted = problem.predict(state, centre)
-    rest = 0.5 * validity.lipschitz.value * reach**2
-    A = problem.linearize(centre).normal(data)
-    y = data.whiten(data.values - predicted) + A.matrix @ (space.root @ space.project(centre)[0])
-    lost = problem.lost_to_rounding(data, state, centre)
-    errors = {"rounding": problem.linearize(centre).rounding_of(data), "lost": lost}
-    consistent = ConsistentSet(A, y, data.noise_level + rest, **errors, **_ball(problem))
-    return Evidence(problem, data, consistent, "discrete", space.root, partial(_discrete_distance, problem))
-
-
-def is_large_ball(problem: Problem) -> bool:
-    """Whether the class is a ball with too many coordinates for the consistent set."""
-    return problem.parameters.ball is not None and problem.parameters.dimension > MOST_COORDINATES
-
-
-def check_explained(problem: Problem, data: Data, constant: Stability | None = None) -> None:
-    """Refuse data that no parameter of the class explains: every upper radius takes for granted that the truth does.
-
-    With a dense forward matrix by the consistent set itself; on a ball in a larger class by a lower bound of the misfit
-    from the lifted sensors of the modulus, if `constant` has one. Elsewhere nothing is checked: radii are estimates for
-    a nonlinear problem, and for a large class without a ball.
-
-    Raises
-    ------
-    InconsistentError
-        No parameter of the class explains the data within the noise level.
-    """
-    space, forward = problem.parameters, problem.forward
-    if forward is None:
-        return
-    assert not is_large_ball(problem) or constant is not None
-    if space.dimension <= MOST_COORDINATES:
-        try:
-            discrete_evidence(problem, data)
-        except InconsistentError:
-            raise
-        except UncertifiedError:
-            # Not bounded, but not empty.
-            return
-    elif space.ball is not None and constant is not None and constant.moduli is not None:
-        rounding = forward.rounding_of(data) * data.norm(data.values) + forward.offset_rounding(data)
-        level = data.noise_level + rounding
-        least = constant.moduli.least_misfit(data.values - forward.offset, space.ball.radius, level)
-        if least > level:
-            raise inconsistent(data.noise_level, least - rounding)
-
-
-def check_explained_continuously(problem: Problem, data: Data, constant: Stability) -> None:
-    """The same for the equation itself; `constant` has the guarantee ``"continuous"``."""
-    gap, space = constant.gap, problem.parameters
-    assert gap is not None
-    x = np.linalg.lstsq(gap.forward, data.whiten(data.values) - gap.exact.predict(np.zeros(space.dimension)).values)[0]
-    continuous_evidence(problem, data, constant, solve_triangular(gap.exact.root, x))
-
-
-def _discrete_distance(problem: Problem, parameter: Array, coefficients: Array) -> float:
-    space = problem.parameters
-    return space.norm(parameter - np.asarray(space.matrix @ coefficients))
-
-
-def _ball(problem: Problem) -> dict[str, Any]:
-    """Form and radius of the ball in orthonormal coordinates; nothing without a ball."""
-    space = problem.parameters
-    if space.ball is None:
-        return {}
-    B = space.matrix
-    L = dense(B.T @ (space.form(space.ball.norm) @ B))
-    half = solve_triangular(space.root, L, trans="T")
-    form = solve_triangular(space.root, half.T, trans="T")
-    # Negative eigenvalues are rounding.
-    values, vectors = np.linalg.eigh((form + form.T) / 2.0)
-    return {"form": (vectors * np.maximum(values, 0.0)) @ vectors.T, "radius": space.ball.radius}
-
-
-def _diameter(problem: Problem, centre: Array) -> float:
-    """Upper bound of ``‖q - q0‖_Q`` over the ball of the class: ``(rho + ‖q0‖_L) / lam_min^(1/2)``."""
-    space = problem.parameters
-    assert space.ball is not None
-    values = np.linalg.eigvalsh(_ball(problem)["form"])
-    least = float(values[0])
-    if not least > BOUNDING * float(values[-1]):
-        raise UncertifiedError(f"a ball in the norm {space.ball.norm!r} does not bound the parameters of the class")
-    size = float(np.sqrt(max(centre @ (space.form(space.ball.norm) @ centre), 0.0)))
-    return (space.ball.radius + size) / float(np.sqrt(least)) * (1.0 + 1e-9)
+    check_problem(problem)
+    problem.check_data(data)
+    if guarantee != "discrete":
+        raise InputError(f"guarantee is {guarantee!r}; expected 'discrete'")
+    forward = required(problem.forward, "evidence", "data that depend linearly on the parameter", problem)
+    return Evidence(problem, data, observed(forward, data))

@@ -13,12 +13,12 @@ from .forward import Linearization, LinearMap
 from .heat import HeatInitial
 from .linear import LinearProblem
 from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
-from .matrices import MatrixProblem
+from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
-from .space import CoordinateSpace, FullSpace, ParameterSpace
+from .space import FullSpace, ParameterSpace
 from .states import StateEquation
 from .strong import Given, Interpolant, StrongForm
 from .tomography import RaySensors, Tomography

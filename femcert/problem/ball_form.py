@@ -50,10 +50,10 @@ class BallForm:
 
     def __init__(self, space: Any, gram: Any) -> None:
         norm, B = space.ball.norm, space.matrix
-        root = space.root_of_form(norm)
+        root = space.root_of_form(norm, space.ball.length)
         self._root = None if root is None else root @ B
         self._gram = gram
-        self.unshifted = B.T @ (space.form(norm) @ B)
+        self.unshifted = B.T @ (space.ball_form @ B)
         self.shift = _shift(space, norm)
         L = csc_matrix(self.unshifted) + self.shift * gram
         self.matrix = csr_matrix((L + L.T) / 2.0)

@@ -14,8 +14,9 @@ from ..errors import InputError
 from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
-from .data import Data, gaussian_radius
+from .data import Data
 from .forward import ROUNDING, Linearization, LinearMap
+from .noise import gaussian_radius
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import StateEquation

@@ -154,6 +154,16 @@ class StackedLinearization(Linearization):
         """Stacked."""
         return frozen(np.vstack([part.matrix for part in self.parts]))
 
+    @cached_property
+    def entry_sizes(self) -> tuple[float, Array, Array] | None:
+        """The largest of them for each coordinate; None where a part does not say."""
+        found = [part.entry_sizes for part in self.parts]
+        known = [sizes for sizes in found if sizes is not None]
+        if len(known) < len(found):
+            return None
+        largest = np.max([loads for _, _, loads in known], axis=0)
+        return max(e for e, _, _ in known), np.concatenate([weights for _, weights, _ in known]), largest
+
     def rounding_of(self, data: Data | None) -> float:
         """The largest of them, in the norm of all data."""
         return max(part.rounding_of(None) for part in self.parts) * (1.0 if data is None else data.spread)

@@ -68,7 +68,7 @@ class Linearization(ABC):
     parameters: ParameterSpace
     observation_count: Any
     at: Array | None = None
-    _normal: tuple[Array | None, Normal] | None = None
+    _normal: tuple[Data | None, Normal] | None = None
 
     @property
     def everywhere(self) -> bool:
@@ -123,6 +123,11 @@ class Linearization(ABC):
         return 0.0
 
     @property
+    def entry_sizes(self) -> tuple[float, Array, Array] | None:
+        """e, a and b such that rounding may have moved ``J_ij`` by ``e a_i b_j``; None: `error` says it."""
+        return None
+
+    @property
     def reading_errors(self) -> Array:
         """What rounding may have moved each datum by, for a parameter of norm one in Q."""
         return np.full(self.observation_count, self.error(None))
@@ -153,21 +158,20 @@ class Linearization(ABC):
             raise UncertifiedError("the forward matrix, in units of the noise, is not finite; choose another unit")
         return np.asarray(solve_triangular(self.parameters.root, white.T, trans="T").T)
 
-
     def normal(self, data: Data | None) -> Normal:
         """`scaled`, decomposed; the latest one is kept, so that rules, constants and baselines share it."""
-        covariance = None if data is None else data.covariance
-        if self._normal is not None and _same_covariance(self._normal[0], covariance):
+        if self._normal is not None and _same_weights(self._normal[0], data):
             return self._normal[1]
         found = normal_of(self.scaled(data))
-        self._normal = covariance, found
+        self._normal = data, found
         return found
 
 
-def _same_covariance(one: Array | None, other: Array | None) -> bool:
+def _same_weights(one: Data | None, other: Data | None) -> bool:
     if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)
+        known = other if one is None else one
+        return known is None or (known.covariance is None and known.count == known.values.size)
+    return one.weighs_like(other)
 
 
 class LinearMap(Linearization):
@@ -246,6 +250,12 @@ class SizedMap(LinearMap):
         By k forward or m adjoint solves, whichever is fewer, all with the one factorization.
         """
         return self._sized[0]
+
+    @property
+    def entry_sizes(self) -> tuple[float, Array, Array]:
+        """See `Linearization.entry_sizes`."""
+        _, weights, sizes = self._sized
+        return max(ROUNDING, self.solve_rounding), weights, sizes
 
     @cached_property
     def forward_sizes(self) -> tuple[Array, float]:

@@ -6,15 +6,57 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, issparse
+from scipy.sparse import csr_matrix, diags, identity, issparse
 
-from ..checks import Array, frozen, real_array, real_vector
+from ..checks import Array, count, freeze_sparse, frozen, real_array, real_vector
 from ..errors import InputError
 from ..linalg import Factorization
 from ..shown import in_brief
 from .base import Problem
+from .constraints import checked_norm
 from .forward import ROUNDING, SizedMap, dense
-from .space import CoordinateSpace, ParameterSpace, check_space
+from .space import ParameterSpace, check_space
+
+
+class CoordinateSpace(ParameterSpace):
+    """Vectors of k numbers with ``‖q‖_Q² = q' G q``: parameters of which no mesh is known, only matrices.
+
+    Parameters
+    ----------
+    dimension
+        k.
+    gram
+        G, symmetric positive definite, sparse or dense ``(k, k)``: the mass matrix of the code that made the forward
+        map. Default: the identity.
+
+    Examples
+    --------
+    >>> space = CoordinateSpace(2, gram=[[2.0, 0.0], [0.0, 0.5]])
+    >>> space.norm([1.0, 2.0])
+    2.0
+    """
+
+    def __init__(self, dimension: int, *, gram: Any = None) -> None:
+        k = count(dimension, "dimension")
+        self.basis = None
+        self.inner = "gram"
+        self.matrix = freeze_sparse(identity(k, format="csr"))
+        self.ball = None
+        given = gram if gram is None or issparse(gram) else real_array(gram, "gram")
+        if given is not None and given.shape != (k, k):
+            raise InputError(f"gram has shape {given.shape}; expected ({k}, {k})")
+        matrix = identity(k, format="csr") if given is None else csr_matrix(given)
+        self._gram = checked_norm(matrix, k)
+
+    @cached_property
+    def weight(self) -> Any:
+        """G."""
+        return self._gram
+
+    @property
+    def norm_name(self) -> str:
+        """The norm of the Gram matrix."""
+        return "norm of the Gram matrix"
 
 
 class MatrixProblem(SizedMap, Problem):

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import csr_matrix, diags, identity, issparse
+from scipy.sparse import diags, identity, issparse
 from skfem import Basis
 
 from ..checks import (
     Array,
-    count,
     freeze_sparse,
     frozen,
     number,
-    real_array,
     real_vector,
 )
-from ..errors import InputError, SolveError
+from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization
+from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, degree, mass_matrix
 from ..shown import Shown, of_basis
+from .constraints import (
+    Ball,
+    Bounds,
+    Remainder,
+    check_norm_name,
+    checked_norm,
+    one_of,
+    sampled_size,
+    shown_option,
+)
 from .functions import BoxModes, FunctionClass
 
 INNER = ("l2", "euclidean")
-BALL_NORMS = ("l2", "h1", "h1-seminorm", "h2")
-
-
-@dataclass(frozen=True)
-class Ball:
-    """The constraint ``‖q‖_norm <= radius``; with the norm ``"matrix"``, ``q' matrix q <= radius²``."""
-
-    radius: float
-    norm: str
-    matrix: Any = None
+# How far, relatively, the centre of a ball may be from its class.
+MEMBER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Split:
     outside
         ``‖q_perp‖_Q``.
     inside
-        A member of the class near q (dof vector): ``B c`` times `shrinkage`.
+        A member of the class near q (dof vector): ``B c``, or the point of the ball on the way to its centre.
     shrinkage
         What brings ``B c`` into the ball where there is one, at most 1.
     distance
@@ -88,7 +89,7 @@ class ParameterSpace(Shown):
         degree(basis)
         check_quadrature(basis)
         if not isinstance(inner, str) or inner not in INNER:
-            raise InputError(f"inner is {_shown(inner)}; expected one of {', '.join(INNER)}")
+            raise InputError(f"inner is {shown_option(inner)}; expected one of {', '.join(INNER)}")
         if matrix.shape[1] < 1 or matrix.shape[1] > basis.N:
             raise InputError(f"a space of dimension {matrix.shape[1]} on {basis.N} dofs; expected 1 to {basis.N}")
         self.basis: Any = basis
@@ -96,13 +97,18 @@ class ParameterSpace(Shown):
         self.matrix = freeze_sparse(matrix) if issparse(matrix) else frozen(matrix)
         self.ball: Ball | None = None
 
+    # Truths are members of the span, with any values, unless something else is said.
+    remainder: Remainder | None = None
+    bounds: Bounds | None = None
+
     def summary(self) -> dict[str, str]:
         """Dimension, norm and ball."""
-        ball = {} if self.ball is None else {"ball": f"radius {self.ball.radius:g}, {self.ball.norm}"}
-        within = "" if self.ball is None else f", in a ball of radius {self.ball.radius:g}"
+        ball = {} if self.ball is None else {"ball": self.ball.words}
+        more = {type(x).__name__.lower(): x.words for x in (self.remainder, self.bounds) if x is not None}
+        within = "" if self.ball is None else f", {self.ball.words}"
         short = f"dimension {self.dimension}, {self.norm_name}{within}"
         fields = f"{self.size} numbers" if self.basis is None else of_basis(self.basis)
-        return {"class": short, "fields": fields, "norm": self.norm_name, **ball}
+        return {"class": short, "fields": fields, "norm": self.norm_name, **ball, **more}
 
     def functions_on(self, mesh: Any) -> FunctionClass | None:
         """The functions of x that the columns interpolate, integrated on a mesh; None: the columns are the class.
@@ -200,61 +206,189 @@ class ParameterSpace(Shown):
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.sqrt(max(q @ (self.weight @ q), 0.0)))
 
-    def within_ball(self, radius: float, *, norm: Any = "h1") -> ParameterSpace:
-        """The same space intersected with ``‖q‖_norm <= radius``, as a new object.
+    def within_ball(
+        self,
+        radius: float | None = None,
+        *,
+        norm: Any = "h1",
+        length: float = 1.0,
+        centre: Any = None,
+        samples: Any = None,
+        confidence: float = 0.95,
+    ) -> ParameterSpace:
+        """The same space intersected with ``‖q - q0‖_norm <= radius``, as a new object.
 
         Parameters
         ----------
         radius
-            Of the ball, about zero.
+            Of the ball. Or give `samples`.
         norm
             ``"l2"``, ``"h1"``, ``"h1-seminorm"``, ``"h2"`` (see `form`), or a sparse symmetric positive definite matrix
             P of the size of the dof vector: ``‖q‖² = q' P q``, such as the precision matrix of a Gaussian.
+        length
+            In the units of the mesh: ``"h1"`` is ``∫ q² + length² |grad q|²``, so that metres and millimetres give the
+            same class. For features of that size both parts are of one order.
+        centre
+            q0, a dof vector of the class; default: zero. It must not be made of the same samples.
+        samples
+            Truths, a dof vector in each row, that entered nothing else (no learned map, centre or length). The radius
+            is then the conformal quantile of their norms: a truth like them lies in the ball with `confidence`.
+        confidence
+            Of the radius from samples; it is accounted for beside that of the data.
         """
-        size = number(radius, "radius", above=0.0)
+        one_of(radius, samples, "within_ball")
+        unit = number(length, "length", above=0.0)
         result = copy.copy(self)
+        middle = None if centre is None else self._member(centre)
+        size = 1.0 if radius is None else number(radius, "radius", above=0.0)
         if issparse(norm):
-            result.ball = Ball(size, "matrix", _checked_norm(norm, self.size))
-            return result
-        if not isinstance(norm, str) or norm not in BALL_NORMS:
-            raise InputError(f"norm is {_shown(norm)}; expected one of {', '.join(BALL_NORMS)}, or a sparse matrix")
-        if self.basis is None:
-            raise InputError(f"norm={norm!r} needs functions on a mesh; expected the sparse matrix of a norm")
-        if norm != "l2" and degree(self.basis) == 0:
-            raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
-        if norm == "h2":
-            # Refused here where the elements have no lumped mass.
-            mass_matrix(self.basis, lumped=True)
-        result.ball = Ball(size, norm)
+            result.ball = Ball(size, "matrix", checked_norm(norm, self.size), centre=middle)
+        else:
+            check_norm_name(norm, self.basis)
+            result.ball = Ball(size, norm, None, unit, middle)
+        if samples is not None:
+            found, n = sampled_size(samples, self.size, confidence, result.ball_norm)
+            if not found > 0.0:
+                raise InputError("the samples have the norm 0, so that the ball is a point; expected other samples")
+            result.ball = replace(result.ball, radius=found, alpha=1.0 - confidence, samples=n)
         return result
+
+    def with_remainder(
+        self,
+        size: float | None = None,
+        *,
+        norm: str | None = None,
+        length: float = 1.0,
+        samples: Any = None,
+        confidence: float = 0.95,
+    ) -> ParameterSpace:
+        """Truths ``q = B c + w`` near the span, with ``‖w‖_Q <= tau`` and w orthogonal to the columns, as a new object.
+
+        Parameters
+        ----------
+        size
+            tau; with `norm` the radius of a ball ``‖q‖_norm <= size`` in which the truths lie: tau² is then
+            ``size²`` times the largest eigenvalue of ``(I - P)' M (I - P)`` over the norm, P the projection on the
+            span, from above.
+        norm, length
+            As for `within_ball`: ``"l2"``, ``"h1"``, ``"h1-seminorm"``, ``"h2"``.
+        samples
+            Truths, a dof vector in each row, that entered nothing else: tau is the conformal quantile of ``‖w‖_Q``.
+        confidence
+            Of tau from samples.
+
+        Raises
+        ------
+        UncertifiedError
+            The norm does not bound what lies outside of the span, to rounding.
+        """
+        one_of(size, samples, "with_remainder")
+        result = copy.copy(self)
+        if samples is not None:
+            tau, n = sampled_size(samples, self.size, confidence, lambda row: self.norm(self.project(row)[1]))
+            result.remainder = Remainder(tau, 1.0 - confidence, n)
+            return result
+        tau = number(size, "size", least=0.0)
+        result.remainder = Remainder(tau)
+        if norm is None:
+            return result
+        check_norm_name(norm, self.basis)
+        form = self.form(norm, number(length, "length", above=0.0))
+        share = largest_outside(form, self.weight, self.matrix)
+        result.remainder = Remainder(tau * share, source=f" ({norm} norm of the truth at most {tau:.4g})")
+        return result
+
+    def within_bounds(self, lower: Any = None, upper: Any = None) -> ParameterSpace:
+        """The same space with ``lower <= q <= upper`` at the dofs, as a new object.
+
+        Parameters
+        ----------
+        lower, upper
+            A number, or one for each dof; None: no bound.
+        """
+        ends = []
+        for given, none, name in ((lower, -np.inf, "lower"), (upper, np.inf, "upper")):
+            values = np.asarray(none if given is None else given, dtype=float)
+            if values.shape not in ((), (self.size,)) or np.any(np.isnan(values)):
+                raise InputError(f"{name} has shape {values.shape}, or NaN; expected a number or ({self.size},)")
+            ends.append(frozen(np.broadcast_to(values, (self.size,)).copy()))
+        if not np.all(ends[0] <= ends[1]):
+            raise InputError("lower exceeds upper; expected lower <= upper at every dof")
+        result = copy.copy(self)
+        result.bounds = Bounds(*ends)
+        return result
+
+    @property
+    def alpha(self) -> float:
+        """With which probability, at most, a truth like the samples breaks what was learned from samples."""
+        return sum(each.alpha for each in (self.ball, self.remainder) if each is not None)
+
+    def _member(self, centre: Any) -> Array:
+        """A dof vector that lies in the span of the class."""
+        q = real_vector(centre, self.size, "centre")
+        outside = self.norm(self.project(q)[1])
+        if not outside <= MEMBER * self.norm(q):
+            raise InputError(f"centre is {outside:.3g} away from the class; expected a member of it")
+        return frozen(q)
 
     @cached_property
     def _h1_parts(self) -> tuple[Any, Any]:
         return mass_matrix(self.basis), stiffness_matrix(self.basis)
 
-    def form(self, norm: str) -> Any:
+    def form(self, norm: str, length: float = 1.0) -> Any:
         """Sparse matrix of a squared norm on the dofs.
 
-        ``"l2"``, ``"h1"``, ``"h1-seminorm"``, or ``"h2"``: ``‖q - Laplace q‖``, the discrete Laplacian with natural
-        conditions and lumped mass; ``"matrix"``: the one of the ball.
+        ``"l2"``; ``"h1"``: ``∫ q² + length² |grad q|²``; ``"h1-seminorm"``: its second part; ``"h2"``:
+        ``‖q - length² Laplace q‖²``, the discrete Laplacian with natural conditions and lumped mass; ``"matrix"``: the
+        one of the ball.
         """
         if norm == "matrix":
             assert self.ball is not None
             return self.ball.matrix
         if norm == "l2":
             return mass_matrix(self.basis)
-        root = self.root_of_form(norm)
+        root = self.root_of_form(norm, length)
         if root is not None:
             return root.T @ root
         M, K = self._h1_parts
-        return K if norm == "h1-seminorm" else M + K
+        return length**2 * K if norm == "h1-seminorm" else M + length**2 * K
 
-    def root_of_form(self, norm: str) -> Any:
+    def root_of_form(self, norm: str, length: float = 1.0) -> Any:
         """Sparse R with ``form(norm) = R' R``, where there is one of smaller condition number; else None."""
+        parts = self.parts_of_form(norm, length)
+        return None if parts is None else diags(parts[0] ** -0.5) @ parts[1]
+
+    def parts_of_form(self, norm: str, length: float = 1.0) -> tuple[Array, Any] | None:
+        """The diagonal of D and a symmetric A with ``form(norm) = A D^-1 A``, where it is such a product; else None."""
         if norm != "h2":
             return None
         M, K = self._h1_parts
-        return diags(mass_matrix(self.basis, lumped=True).diagonal() ** -0.5) @ (M + K)
+        return mass_matrix(self.basis, lumped=True).diagonal(), M + length**2 * K
+
+    @property
+    def ball_form(self) -> Any:
+        """`form` of the ball."""
+        assert self.ball is not None
+        return self.form(self.ball.norm, self.ball.length)
+
+    def ball_norm(self, field: Array) -> float:
+        """``‖q - q0‖`` in the norm of the ball."""
+        assert self.ball is not None
+        e = field if self.ball.centre is None else field - self.ball.centre
+        return float(np.sqrt(max(e @ (self.ball_form @ e), 0.0)))
+
+    @property
+    def ball_about_zero(self) -> Ball | None:
+        """The ball, for those who know none about another centre.
+
+        Raises
+        ------
+        UncertifiedError
+            It has a centre.
+        """
+        if self.ball is not None and self.ball.centre is not None:
+            raise UncertifiedError("this needs a ball about zero; the ball of the class has a centre")
+        return self.ball
 
     def split(self, field: Any) -> Split:
         """The projection of a dof vector on the class, its rest, and how far it is from the class, all in one."""
@@ -262,49 +396,40 @@ class ParameterSpace(Shown):
         c, remainder = self.project(q)
         outside, member = self.norm(remainder), np.asarray(self.matrix @ c)
         factor = self.shrinkage(member)
-        inside = member * factor
+        inside = self._shrunk(member, factor)
         distance = outside if factor == 1.0 else self.norm(q - inside)
         return Split(c, outside, inside, factor, distance, self.norm(q))
 
     def split_of_inside(self, split: Split) -> Split:
         """That of ``split.inside``, which lies in the class, without another projection."""
-        inside = split.inside
-        return Split(split.coordinates * split.shrinkage, 0.0, inside, 1.0, 0.0, self.norm(inside))
+        inside, c = split.inside, split.coordinates
+        if split.shrinkage != 1.0:
+            centre = None if self.ball is None else self.ball.centre
+            c = c * split.shrinkage
+            if centre is not None:
+                c = c + (1.0 - split.shrinkage) * self.project(centre)[0]
+        return Split(c, 0.0, inside, 1.0, 0.0, self.norm(inside))
 
     def nearest(self, field: Any) -> Array:
         """A field of the class near `field`: its projection, shrunk into the ball where there is one."""
         inside = self.field(self.project(field)[0])
-        return inside * self.shrinkage(inside)
+        return self._shrunk(inside, self.shrinkage(inside))
+
+    def _shrunk(self, field: Array, factor: float) -> Array:
+        """`field`, with its distance from the centre of the ball times a factor."""
+        centre = None if self.ball is None else self.ball.centre
+        return field * factor if centre is None else centre + (field - centre) * factor
 
     def shrinkage(self, field: Array) -> float:
-        """The largest factor of at most 1 that brings `field` into the ball; 1 without a ball."""
+        """The largest factor of at most 1 that brings `field`, from the centre, into the ball; 1 without a ball."""
         if self.ball is None:
             return 1.0
-        size = float(np.sqrt(max(field @ (self.form(self.ball.norm) @ field), 0.0)))
+        size = self.ball_norm(field)
         return min(1.0, self.ball.radius / size) if size > 0.0 else 1.0
 
     def distance(self, field: Any) -> float:
         """An upper bound of the distance in Q from `field` to the class (the ball included)."""
         return self.norm(field - self.nearest(field))
-
-
-def _shown(option: Any) -> str:
-    return repr(option) if isinstance(option, str) else f"a {type(option).__name__}"
-
-
-def _checked_norm(matrix: Any, size: int) -> Any:
-    """The matrix of a squared norm on the dofs, symmetric and positive definite."""
-    if matrix.shape != (size, size):
-        raise InputError(f"the matrix of the norm has shape {matrix.shape}; expected ({size}, {size}), a row per dof")
-    real_array(matrix.tocsr().data, "the matrix of the norm")
-    result = freeze_sparse((matrix + matrix.T) / 2.0)
-    if abs(matrix - result).max() > 1e-12 * abs(result).max():
-        raise InputError("the matrix of the norm is not symmetric")
-    try:
-        Factorization(result, definite=True, name="matrix of the norm")
-    except SolveError as error:
-        raise InputError(f"the norm is not one: {error}; expected a symmetric positive definite matrix") from None
-    return result
 
 
 def check_space(parameters: Any) -> ParameterSpace:
@@ -325,44 +450,3 @@ class FullSpace(ParameterSpace):
         """The field itself; the remainder is zero."""
         q = real_vector(field, self.size, "field")
         return q.copy(), np.zeros_like(q)
-
-
-class CoordinateSpace(ParameterSpace):
-    """Vectors of k numbers with ``‖q‖_Q² = q' G q``: parameters of which no mesh is known, only matrices.
-
-    Parameters
-    ----------
-    dimension
-        k.
-    gram
-        G, symmetric positive definite, sparse or dense ``(k, k)``: the mass matrix of the code that made the forward
-        map. Default: the identity.
-
-    Examples
-    --------
-    >>> space = CoordinateSpace(2, gram=[[2.0, 0.0], [0.0, 0.5]])
-    >>> space.norm([1.0, 2.0])
-    2.0
-    """
-
-    def __init__(self, dimension: int, *, gram: Any = None) -> None:
-        k = count(dimension, "dimension")
-        self.basis = None
-        self.inner = "gram"
-        self.matrix = freeze_sparse(identity(k, format="csr"))
-        self.ball = None
-        given = gram if gram is None or issparse(gram) else real_array(gram, "gram")
-        if given is not None and given.shape != (k, k):
-            raise InputError(f"gram has shape {given.shape}; expected ({k}, {k})")
-        matrix = identity(k, format="csr") if given is None else csr_matrix(given)
-        self._gram = _checked_norm(matrix, k)
-
-    @cached_property
-    def weight(self) -> Any:
-        """G."""
-        return self._gram
-
-    @property
-    def norm_name(self) -> str:
-        """The norm of the Gram matrix."""
-        return "norm of the Gram matrix"

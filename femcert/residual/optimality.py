@@ -102,9 +102,9 @@ def _ball_normal(problem: Problem, c: Array) -> Array | None:
     if space.ball is None:
         return None
     q = space.field(c)
-    pull = space.form(space.ball.norm) @ q
-    if not np.sqrt(max(float(q @ pull), 0.0)) >= (1.0 - ON_SPHERE) * space.ball.radius:
+    if not space.ball_norm(q) >= (1.0 - ON_SPHERE) * space.ball.radius:
         return None
+    pull = space.ball_form @ (q if space.ball.centre is None else q - space.ball.centre)
     return np.asarray(space.matrix.T @ pull)
 
 

@@ -28,7 +28,7 @@ Solves = Callable[[float], tuple[Array, Inverse]]
 def ball_form(space: ParameterSpace) -> Any:
     """L with ``‖q‖² = c' L c`` in the norm of the ball, for ``q = B c``."""
     assert space.ball is not None
-    return space.matrix.T @ (space.form(space.ball.norm) @ space.matrix)
+    return space.matrix.T @ (space.ball_form @ space.matrix)
 
 
 def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE) -> tuple[Array, float]:
@@ -67,10 +67,11 @@ def whitened(forward: LinearMap, data: Data) -> tuple[Array, Array]:
 def ridge_in_ball(ridge: Ridge, forward: LinearMap, data: Data, weight: float) -> Array:
     """The minimizer of ``‖F c - y‖² + weight c' G c`` in the ball of the class."""
     space, c = forward.parameters, ridge.coefficients(weight)
-    if space.ball is None or space.shrinkage(space.field(c)) == 1.0:
+    ball = space.ball_about_zero
+    if ball is None or space.shrinkage(space.field(c)) == 1.0:
         return c
-    radius = space.ball.radius
-    if space.ball.norm == space.inner == "l2":
+    radius = ball.radius
+    if ball.norm == space.inner == "l2":
         # The multiplier adds to the weight, for which one decomposition serves.
         most = float(np.linalg.norm(ridge.beta * ridge.sigma)) / radius
         root = brentq(lambda t: ridge.size(np.exp(t)) - radius, np.log(weight), np.log(max(most, weight)), xtol=1e-13)

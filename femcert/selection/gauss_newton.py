@@ -87,7 +87,8 @@ class GaussNewton:
             start = self._minimizer(objective, start, mu, scale)
             return start, objective.inverse(start, mu)
 
-        radius = np.inf if space.ball is None else space.ball.radius
+        ball = space.ball_about_zero
+        radius = np.inf if ball is None else ball.radius
         c, mu = on_sphere(solves, objective.form, radius, close=CLOSE)
         g = objective.gradient(c, mu)
         bend = curvature(problem, data, c, weight=self.weight)

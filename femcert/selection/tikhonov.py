@@ -129,7 +129,7 @@ def _from_optimality_system(problem: Problem, data: Data, system: SparseSystem |
     G = csr_matrix(problem.parameters.gram)
     n, k = A.shape[0], G.shape[0]
     right = np.concatenate([HC @ (data.values - system.prescribed), np.zeros(k), system.known])
-    ball = problem.parameters.ball
+    ball = problem.parameters.ball_about_zero
     form = csr_matrix((k, k)) if ball is None else csr_matrix(ball_form(problem.parameters))
 
     def solves(mu: float) -> tuple[Array, Inverse]:

@@ -14,7 +14,7 @@ import numpy as np
 from ..checks import Array, known_keys, naming, nearest, real_array, real_vector
 from ..errors import InputError
 from ..problem import Data
-from ..problem.data import gaussian_radius
+from ..problem.noise import gaussian_radius
 from .keys import checked_table, checked_text
 
 # What a column may be called where the case does not say it.

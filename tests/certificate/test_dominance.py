@@ -283,7 +283,7 @@ def test_the_state_that_is_handed_out_is_that_of_the_parameter():
 
 
 def test_a_large_class_is_refused(monkeypatch):
-    monkeypatch.setattr("femcert.evidence.evidence.MOST_COORDINATES", 3)
+    monkeypatch.setattr("femcert.evidence.feasible.MOST_COORDINATES", 3)
     problem = source(ball=8.0)
     data = fc.Data(np.zeros(9), 1.0)
     zero = fc.Candidate.from_coefficients(problem, np.zeros(4))

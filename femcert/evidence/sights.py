@@ -1,0 +1,297 @@
+"""What the sensors of a problem see of its class: the ball, the directions that nothing bounds, and functionals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from scipy.sparse.csgraph import connected_components
+
+from ..checks import Array
+from ..errors import UncertifiedError
+from ..linalg import Factorization
+from ..linalg.accuracy import solve_rounding
+from ..problem.data import Data
+from ..problem.forward import LinearMap, dense
+from ..problem.space import ParameterSpace
+from .affine import Sight, Target
+
+# A direction is free if the form of the ball is at most this part of its largest value there.
+FREE = 1e-11
+# Functionals per batch of solves.
+BATCH = 64
+# More coordinates than this are not decomposed densely.
+MOST_DENSE = 1500
+
+
+class BallInverse:
+    """``L^-1`` for the form L of a ball on the coordinates of its class, and the directions in which L vanishes.
+
+    For functionals that vanish on these, ``f' L^+ g`` does not depend on which inverse is taken: with one coordinate
+    of each of them held at zero there is a sparse one.
+
+    Attributes
+    ----------
+    free
+        ``(k, f)``: the coordinates of the directions that the ball does not bound.
+    half
+        Whether `lift` gives ``L^-1/2 F``; else it gives ``L^-1 F``.
+    rounding
+        Relative error of products ``F' L^-1 G``.
+    """
+
+    def __init__(self, space: ParameterSpace) -> None:
+        ball, B, k = space.ball, space.matrix, space.dimension
+        assert ball is not None
+        parts = space.parts_of_form(ball.norm, ball.length) if k == space.size and issparse(B) else None
+        if parts is not None:
+            self._product_form(*parts, csr_matrix(B))
+            return
+        L = B.T @ (space.ball_form @ B)
+        if issparse(L) and k > MOST_DENSE:
+            self._sparse_form(csr_matrix((L + L.T) / 2.0))
+        else:
+            self._dense_form(dense(L))
+
+    def _product_form(self, d: Array, A: Any, B: Any) -> None:
+        """``L = A D^-1 A``: solves with A lose the root of what those with L would."""
+        factor = Factorization(A, definite=True, name="form of the ball", to_rounding=True).exact("an interval")
+        self.free, self.half, self.rounding = np.zeros((len(d), 0)), True, factor.rounding
+        root = np.sqrt(d)[:, None]
+        self._solve = lambda F: root * factor.solve(dense(B @ F))
+
+    def _sparse_form(self, L: Any) -> None:
+        k = L.shape[0]
+        _, labels = connected_components(L, directed=False)
+        parts = np.zeros((k, labels.max() + 1))
+        parts[np.arange(k), labels] = 1.0
+        # A seminorm vanishes on what is constant on a connected part.
+        energy, size = np.abs(L @ parts).sum(axis=0), (abs(L) @ parts).sum(axis=0)
+        self.free, self.half = parts[:, energy <= FREE * size], False
+        index = np.setdiff1d(np.arange(k), np.argmax(self.free, axis=0))
+        factor = Factorization(L[index][:, index], definite=True, name="form of the ball", to_rounding=True)
+        self.rounding = factor.exact("an interval").rounding
+
+        def solve(F: Array) -> Array:
+            x = np.zeros((k, F.shape[1]))
+            x[index] = factor.solve(F[index])
+            return x
+
+        self._solve = solve
+
+    def _dense_form(self, L: Array) -> None:
+        scale = np.sqrt(np.where(np.diag(L) > 0.0, np.diag(L), 1.0))[:, None]
+        values, V = np.linalg.eigh((L + L.T) / 2.0 / scale / scale.T)
+        bound = values > FREE * max(float(values[-1]), 0.0)
+        self.free, self.half = V[:, ~bound] / scale, True
+        root = V[:, bound] / scale / np.sqrt(values[bound])
+        self.rounding = solve_rounding(float(values[-1] / values[bound][0])) if bound.any() else 0.0
+        self._solve = lambda F: np.asarray(root.T @ F)
+
+    def lift(self, functionals: Array) -> Array:
+        """``L^-1 F`` or ``L^-1/2 F`` for columns of functionals on the coordinates, in batches."""
+        return np.hstack([self._solve(functionals[:, j : j + BATCH]) for j in range(0, functionals.shape[1], BATCH)])
+
+    def gram(self, functionals: Array, lifted: Array) -> Array:
+        """``F' L^-1 F``, with what `lift` made of F."""
+        found = lifted.T @ (lifted if self.half else functionals)
+        return np.asarray((found + found.T) / 2.0)
+
+    def target(self, functionals: Array, lifted: Array) -> Target:
+        """``T L^-1 F`` for rows T of which `lifted` came, and ``f' L^-1 f``: one solve for each functional."""
+        crosses, squares = [], []
+        for j in range(0, functionals.shape[1], BATCH):
+            F = functionals[:, j : j + BATCH]
+            X = self._solve(F)
+            crosses.append(lifted.T @ (X if self.half else F))
+            squares.append(np.sum(X * (X if self.half else F), axis=0))
+        return Target(np.hstack(crosses), np.concatenate(squares))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A bounded set of the class or of the model, with what the sensors see of it.
+
+    Attributes
+    ----------
+    words
+        What is assumed.
+    sight
+        Its radius and Gram matrix.
+    target
+        Of functionals on the dofs, ``(N, n)``.
+    systematic
+        Whether it is an error of the model, and not a part of the truth.
+    """
+
+    words: str
+    sight: Sight
+    target: Callable[[Array], Target]
+    systematic: bool = False
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A linear problem with its sensors, reduced to what `Affine` needs; the values of the data do not enter.
+
+    Attributes
+    ----------
+    free
+        A, ``(m, f)``: what the sensors see of directions that nothing bounds, in coordinates of norm one in Q.
+    directions
+        The fields of these, ``(N, f)``.
+    parts
+        The bounded sets.
+    rounding
+        What rounding may move ``a . b`` by for the truths of the sets, for ``‖a‖ = 1``.
+    loose
+        The same for free directions of norm one.
+    """
+
+    forward: LinearMap
+    free: Array
+    directions: Array
+    parts: tuple[Part, ...]
+    rounding: float
+    loose: float
+
+    @property
+    def sights(self) -> list[Sight]:
+        """Of the parts."""
+        return [part.sight for part in self.parts]
+
+    def values(self, data: Data) -> Array:
+        """b: whitened data, without those of the centre of the class."""
+        ball = self.forward.parameters.ball
+        centre = None if ball is None else ball.centre
+        about = 0.0 if centre is None else self.forward.apply(centre[:, None])[:, 0]
+        return data.whiten(data.values - self.forward.offset - about)
+
+    def targets(self, functionals: Any) -> tuple[list[Target], Array]:
+        """Functionals on the dofs, sparse ``(N, n)``, as the sets and the free directions see them; in batches."""
+        found = []
+        for j in range(0, functionals.shape[1], BATCH):
+            F = dense(functionals[:, j : j + BATCH])
+            found.append([part.target(F) for part in self.parts])
+        joined = [
+            Target(np.hstack([each.cross for each in sets]), np.concatenate([each.square for each in sets]))
+            for sets in zip(*found, strict=True)
+        ]
+        return joined, np.asarray((functionals.T @ self.directions).T)
+
+
+def observed(forward: LinearMap, data: Data) -> Observed:
+    """What the sensors see of the class, in units of the noise.
+
+    Raises
+    ------
+    UncertifiedError
+        Nothing bounds the class, and the data do not determine it.
+    """
+    space = forward.parameters
+    found = _of_span(forward, data) if space.ball is None else _of_ball(forward, data)
+    parts, rounding = list(found.parts), found.rounding
+    if space.remainder is not None and space.remainder.size > 0.0:
+        part, whole = _remainder(forward, data)
+        parts.append(part)
+        rounding += forward.rounding_of(data) * space.remainder.size * whole
+    if data.model is not None and data.model.norm > 0.0:
+        parts.append(_systematic(data))
+    return replace(found, parts=tuple(parts), rounding=rounding)
+
+
+def _of_ball(forward: LinearMap, data: Data) -> Observed:
+    """By the forward matrix, m adjoint solves for a large class, and m solves with the form of the ball."""
+    space = forward.parameters
+    ball, inverse, B = space.ball, BallInverse(space), space.matrix
+    assert ball is not None
+    rows = np.asfortranarray(data.whiten(forward.matrix).T)
+    lifted = inverse.lift(rows)
+    sight = Sight(ball.radius, inverse.gram(rows, lifted), inverse.rounding)
+    directions = _unit(space, np.asarray(B @ inverse.free))
+    A = data.whiten(forward.apply(directions)) if directions.shape[1] else np.zeros((len(sight.gram), 0))
+    relative = forward.rounding_of(data)
+    seen = ball.radius * float(np.sqrt(max(np.linalg.eigvalsh(sight.gram)[-1], 0.0)))
+    rounding = relative * seen + _entry_errors(forward, data, inverse, ball.radius) + forward.offset_rounding(data)
+    if ball.centre is not None:
+        rounding += relative * data.norm(forward.apply(ball.centre[:, None])[:, 0])
+    part = Part(ball.words, sight, lambda functionals: inverse.target(np.asarray(B.T @ functionals), lifted))
+    return Observed(forward, A, directions, (part,), rounding, relative * float(np.linalg.norm(A)))
+
+
+def _of_span(forward: LinearMap, data: Data) -> Observed:
+    space = forward.parameters
+    if space.dimension > min(MOST_DENSE, data.count):
+        raise UncertifiedError(
+            f"the class has {space.dimension} coordinates, which {data.count} data do not determine; expected a ball, "
+            "space.within_ball(radius), or a smaller class"
+        )
+    A = forward.normal(data).matrix
+    loose = forward.rounding_of(data) * float(np.linalg.norm(A)) + forward.error(data)
+    directions = np.asarray(space.matrix @ np.linalg.inv(space.root))
+    return Observed(forward, A, directions, (), forward.offset_rounding(data), loose)
+
+
+def _remainder(forward: LinearMap, data: Data) -> tuple[Part, float]:
+    """What the sensors see outside of the span, ``(I - P) W^-1 (I - P)'`` in place of ``L^-1``; and the norm of all.
+
+    By m adjoint solves, and m solves with the mass matrix.
+    """
+    space, m = forward.parameters, forward.observation_count
+    assert space.remainder is not None
+    mass = Factorization(space.weight, definite=True, name="mass matrix", to_rounding=True)
+    WB = space.weight @ space.matrix
+
+    def outside(functionals: Array) -> Array:
+        """The functionals on what is orthogonal to the columns."""
+        return functionals - dense(WB @ space.solve_gram(np.asarray(space.matrix.T @ functionals)))
+
+    weights = data.whiten_transposed(np.eye(data.count))
+    rows = np.hstack([forward.adjoint(weights[:, j : j + BATCH]) for j in range(0, data.count, BATCH)])
+    assert len(weights) == m
+    whole = float(np.sqrt(max(np.linalg.eigvalsh(rows.T @ mass.solve(rows))[-1], 0.0)))
+    rows = outside(rows)
+    lifted = mass.solve(rows)
+    gram = rows.T @ lifted
+    part = space.remainder
+
+    def target(functionals: Array) -> Target:
+        F = outside(functionals)
+        return Target(lifted.T @ F, np.sum(F * mass.solve(F), axis=0))
+
+    return Part(part.words, Sight(part.size, (gram + gram.T) / 2.0, mass.rounding), target), whole
+
+
+def _systematic(data: Data) -> Part:
+    """The errors of the model: functionals of the truth have nothing to do with them."""
+    model = data.model
+    assert model is not None
+    E = model.matrix
+
+    def target(functionals: Array) -> Target:
+        n = functionals.shape[1]
+        return Target(np.zeros((len(E), n)), np.zeros(n))
+
+    return Part(model.words, Sight(model.size, E @ E.T), target, systematic=True)
+
+
+def _unit(space: ParameterSpace, fields: Array) -> Array:
+    """The same fields with norm one in Q."""
+    if not fields.shape[1]:
+        return fields
+    return fields / np.sqrt(np.sum(fields * (space.weight @ fields), axis=0))
+
+
+def _entry_errors(forward: LinearMap, data: Data, inverse: BallInverse, radius: float) -> float:
+    """What rounding of states may move a reading by, where they are larger than what is read of them."""
+    sizes = forward.entry_sizes
+    if sizes is None:
+        return forward.error(data)
+    relative, weights, loads = sizes
+    # Twice: the inverse of a form may have negative entries.
+    sizes_of = np.abs(loads)[:, None]
+    reach = 2.0 * float(np.sqrt(inverse.gram(sizes_of, inverse.lift(sizes_of))[0, 0]))
+    return relative * data.norm_of_errors(weights) * reach * radius

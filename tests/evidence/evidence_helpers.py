@@ -1,0 +1,59 @@
+"""Small dense problems for the tests of evidence, and how often a level may fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+from scipy.stats import binom
+
+import femcert as fc
+
+STD = 0.05
+
+
+def matrix_problem(seed: int = 0, m: int = 7, k: int = 15, **ball: Any) -> Any:
+    """Random sensors of k coordinates on a ball with a random norm, or without a ball for ``radius=None``."""
+    rng = np.random.default_rng(seed)
+    space = fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=np.eye(k)).parameters
+    radius = ball.pop("radius", 2.0)
+    if radius is not None:
+        root = rng.standard_normal((k, k)) + 3.0 * np.eye(k)
+        space = space.within_ball(radius, norm=csr_matrix(root.T @ root), **ball)
+    observe = rng.standard_normal((m, k)) / np.arange(1.0, k + 1.0)
+    return fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=observe, parameters=space)
+
+
+def form(problem: Any) -> Any:
+    """The dense form of the ball."""
+    return problem.parameters.ball_form.toarray()
+
+
+def on_sphere(problem: Any, direction: Any) -> Any:
+    """The point of the ball that is farthest in a direction."""
+    lifted = np.linalg.solve(form(problem), direction)
+    ball = problem.parameters.ball
+    return (0.0 if ball.centre is None else ball.centre) + lifted * ball.radius / np.sqrt(direction @ lifted)
+
+
+def data(problem: Any, values: Any, std: float = STD, **more: Any) -> Any:
+    """Gaussian data."""
+    return fc.Data.gaussian(values, std=std, **more)
+
+
+def noisy(problem: Any, truth: Any, seed: int, std: float = STD) -> Any:
+    """Readings of a truth."""
+    exact = problem.forward.apply(truth[:, None])[:, 0] + problem.offset
+    return exact + std * np.random.default_rng(seed).standard_normal(len(exact))
+
+
+def fewest(trials: int, level: float, cells: int = 1) -> int:
+    """How many of so many trials must be covered: below it a level of this size is refuted at 1 % over all cells."""
+    return int(binom.ppf(0.01 / cells, trials, level))
+
+
+def best_of(function: Any, starts: Any) -> float:
+    """The least value that a general optimizer finds."""
+    return min(minimize(function, start, method="BFGS").fun for start in starts)
