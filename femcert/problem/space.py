@@ -379,13 +379,7 @@ class ParameterSpace(Shown):
 
     @property
     def ball_about_zero(self) -> Ball | None:
-        """The ball, for those who know none about another centre.
-
-        Raises
-        ------
-        UncertifiedError
-            It has a centre.
-        """
+        """The ball, for those who know none about another centre: an `UncertifiedError` where it has a centre."""
         if self.ball is not None and self.ball.centre is not None:
             raise UncertifiedError("this needs a ball about zero; the ball of the class has a centre")
         return self.ball
