@@ -121,7 +121,7 @@ class Affine:
         noise: Noise,
         zeta: float,
         *,
-        size: float | None = None,
+        simultaneous: float | None = None,
         added: Array | float = 0.0,
     ) -> Estimates:
         """The weights whose intervals are shortest.
@@ -134,8 +134,9 @@ class Affine:
             t, ``(k, n)``.
         noise, zeta
             What is known of the noise, and the level of each interval.
-        size
-            What ``‖e‖`` is at most, instead: for intervals that hold for all functionals at once.
+        simultaneous
+            What ``|a . e|`` over the deviation of a is at most for all a, instead: for intervals that hold for all
+            functionals at once.
         added
             Standard deviation of further, independent noise: of a reading that was not made yet.
         """
@@ -146,8 +147,8 @@ class Affine:
 
         def length(biases: Array, deviation: Array) -> Array:
             bias = biases.sum(axis=0)
-            if size is not None:
-                return np.asarray(bias + size * deviation)
+            if simultaneous is not None:
+                return np.asarray(bias + simultaneous * deviation)
             return noise.half_length(bias, np.hypot(deviation, added), zeta)
 
         for path, value, mu in _least(self._paths(start, targets), lambda path, mu: length(*path.costs(mu))):
@@ -155,7 +156,7 @@ class Affine:
             best[better], chosen[:, better] = value[better], path.weights(mu)[:, better]
         # Rounding, and noise that is larger than the weights were made for, are counted for the chosen ones.
         biases = self._biases(chosen, targets)
-        half = length(biases, noise.deviation(chosen) if size is None else np.linalg.norm(chosen, axis=0))
+        half = length(biases, noise.deviation(chosen))
         return Estimates(chosen, biases, np.where(lost, np.inf, half))
 
     def limits(self, targets: Sequence[Target], free: Array, apart: float) -> Array:

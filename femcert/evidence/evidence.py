@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_matrix, hstack
-from scipy.special import chdtrc
 
 from ..bound import Bound
 from ..checks import Array, required
@@ -16,13 +15,16 @@ from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
+from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
+from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
 from .sights import Observed, observed
+from .unknown import with_estimated_deviation
 
 # Bisections for the deviation at which an interval reaches a value.
 BISECTIONS = 200
@@ -43,10 +45,16 @@ class Evidence(Shown):
         What was asked, and measured.
     scope
         ``"discrete"``: claims are about the parameters of the discretized problem.
+    law
+        What is known of the noise: that of the data, or with an estimated deviation.
     """
 
     def __init__(self, problem: Problem, data: Data, known: Observed) -> None:
         self.problem, self.data, self.scope = problem, data, "discrete"
+        # With all data, and with those that are used: where the deviation is unknown it takes a part of them.
+        self._base, self.law = known, data.law
+        if isinstance(data.law, Unknown):
+            known, self.law = with_estimated_deviation(known, data)
         self._known = known
         self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
         # Weights that were made already: they depend on the law of the noise, not on the values.
@@ -70,7 +78,8 @@ class Evidence(Shown):
 
     def summary(self) -> dict[str, str]:
         """What it is for, and how well the class explains the data."""
-        misfit = f"p-value {self.p_value:.3g}" if self.data.law.zeta else f"consistent: {self.p_value > 0.0}"
+        p = self.p_value
+        misfit = "not tested" if p is None else f"p-value {p:.3g}" if self.law.zeta else f"consistent: {p > 0.0}"
         return {
             "evidence": f"{self.data.count} data, {self.scope}, {100.0 * self.confidence:.4g} %",
             "assumed": self.assumption,
@@ -89,7 +98,7 @@ class Evidence(Shown):
         self.problem.check_data(data)
         if not (self.data.weighs_like(data) and data.model is self.data.model):
             raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
-        other = Evidence(self.problem, data, self._known)
+        other = Evidence(self.problem, data, self._base)
         if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
             other._made = self._made
         return other
@@ -140,7 +149,7 @@ class Evidence(Shown):
 
     def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
         """Intervals for functionals on the dofs, sparse columns."""
-        zeta, law, ball = self.data.law.zeta, self.data.law, self.problem.parameters.ball
+        zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
         estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
         middle = about + estimates.weights.T @ self._values
@@ -172,7 +181,7 @@ class Evidence(Shown):
 
     def _bound(self, value: float, side: str, source: str, *, signed: bool = False) -> Bound:
         """With the confidence, or an estimate where the noise is not known well enough to prove anything."""
-        if not self.data.law.proven:
+        if not self.law.proven:
             return Bound(float(value), "estimate", source, signed=signed)
         return Bound(float(value), side, source, self.confidence, signed=signed)
 
@@ -180,7 +189,7 @@ class Evidence(Shown):
         self, psi: Any, std: Array, zeta: float, simultaneous: bool = False
     ) -> tuple[Estimates, Array | None, Array]:
         """The best weights for functionals on the dofs, the limits, and what the functionals say of free directions."""
-        law = self.data.law
+        law = self.law
         key = (psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes(), zeta, simultaneous)
         if key in self._made:
             return self._made[key]
@@ -191,7 +200,7 @@ class Evidence(Shown):
                 raise InputError("the noise of a reading that was not made has no simultaneous interval")
             # Without sets the weights lie in the range of A, and see only this part of the noise.
             rank = self._affine.count if self._known.parts else self._affine.rank
-            found = self._affine.estimates(targets, free, law, zeta, size=law.size(rank, law.zeta))
+            found = self._affine.estimates(targets, free, law, zeta, simultaneous=law.factor(rank, law.zeta))
         else:
             found = self._affine.estimates(targets, free, law, zeta, added=std)
             limits = None if apart is None else self._affine.limits(targets, free, apart)
@@ -214,8 +223,8 @@ class Evidence(Shown):
         singular = np.linalg.svd(A, compute_uv=False)
         if not singular[-1] > 0.0:
             return np.zeros(weights.shape[1])
-        size = float(np.linalg.norm(self._values)) + self.data.law.size(self.data.count, self.data.law.zeta)
-        size += sum(sight.radius * float(np.sqrt(np.linalg.norm(sight.gram, 2))) for sight in known.sights)
+        size = float(np.linalg.norm(self._values)) + self.law.size(len(self._values), self.law.zeta)
+        size += sum(_reach(sight) for sight in known.sights)
         reach = size / float(singular[-1])
         return np.asarray((np.linalg.norm(left, axis=0) + known.loose * np.linalg.norm(weights, axis=0)) * reach)
 
@@ -232,16 +241,14 @@ class Evidence(Shown):
         return max(found - self._known.rounding - self._known.loose * float(np.linalg.norm(self._values)), 0.0)
 
     @property
-    def p_value(self) -> float:
+    def p_value(self) -> float | None:
         """How well anything in the class explains the data: the chance of a misfit as large, at most.
 
         ``P(chi2 >= min ‖T q + E w - b‖²)`` over the class; tiny: the model, the class or the noise is not as said. For
-        a noise level 1 or 0: whether the class explains the data within it.
+        a noise level 1 or 0: whether the class explains the data within it. None where the noise is not known apart
+        from the data.
         """
-        law, n = self.data.law, self._affine.dimension
-        if not law.zeta:
-            return float(self._misfit <= law.size(n, 0.0))
-        return float(chdtrc(n, (self._misfit / law.largest) ** 2)) if n else 1.0
+        return self.law.tail(self._misfit, self._affine.dimension)
 
     def explains(self, parameter: Any) -> bool:
         """Whether a parameter may be the truth: what it predicts is within noise and model error, at the confidence.
@@ -252,9 +259,11 @@ class Evidence(Shown):
             A dof vector; it need not lie in the class.
         """
         q = self.problem.check_parameter(parameter)
-        forward, data = self._known.forward, self.data
-        misfit = data.norm(np.nan_to_num(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
-        return bool(misfit <= data.noise_level + self._known.rounding)
+        forward, data, known = self._known.forward, self.data, self._known
+        misfit = known.turned(data.whiten(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
+        level = self.law.size(len(misfit), self.law.zeta) + known.rounding
+        level += sum(_reach(part.sight) for part in known.parts if part.systematic)
+        return bool(np.linalg.norm(misfit) <= level)
 
     @cached_property
     def least_norm(self) -> Bound:
@@ -266,7 +275,7 @@ class Evidence(Shown):
         ball = self.problem.parameters.ball
         if ball is None:
             raise UncertifiedError("least_norm needs a ball, space.within_ball(radius)")
-        law = self.data.law
+        law = self.law
         level = law.size(self._affine.dimension, law.zeta) + self._known.rounding
         found = least_size(self._unreached, self._affine.project(self._values), level)
         # The radius of the ball does not enter, so that it need not be right.
@@ -292,7 +301,7 @@ class Evidence(Shown):
         Bound
             From below: 0 where noise alone reaches the value, infinite where no bias does.
         """
-        law, space = self.data.law, self.problem.parameters
+        law, space = self.law, self.problem.parameters
         if space.ball is None:
             raise UncertifiedError("a breakdown needs a ball, space.within_ball(radius)")
         each = as_functional(functional, space)
@@ -313,6 +322,26 @@ class Evidence(Shown):
         found = low / unit if unit > 0.0 else (np.inf if low > 0.0 else 0.0)
         return self._bound(found, "lower", "breakdown")
 
+    def outliers(self) -> Outliers:
+        """Sensors that contradict the others, each tested against its best affine prediction from them.
+
+        With probability zeta at most any of them is named, if the noise is as said in all of them.
+        """
+        return outliers(self._base, self.data, self.law, self._base.rounding)
+
+    def without_outliers(self, most: int = 1) -> Evidence:
+        """The evidence of the other sensors, where up to `most` of them contradict the others.
+
+        Parameters
+        ----------
+        most
+            Fixed before the data. Every set of s of m sensors that might be left out has the level
+            ``zeta / ((most + 1) C(m, s))``, so that all claims hold with the confidence of the data, as if the sensors
+            had been chosen beforehand: intervals are longer for it also where no sensor is left out.
+        """
+        picked = self.outliers().indices[:most]
+        return evidence(self.problem, self.data.leaving_out(picked, most))
+
     def refute(self, candidate: Candidate, regions: Sequence[Any], *, simultaneous: bool = False) -> Refutation:
         """Which of its claims about regions the data refute.
 
@@ -329,6 +358,11 @@ class Evidence(Shown):
         asked = self._asked(regions)
         values = [each.value(self.problem.parameters, candidate.parameter) for each in asked]
         return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
+
+
+def _reach(sight: Sight) -> float:
+    """``r ‖T‖``: by how much a set may move the data."""
+    return sight.radius * float(np.sqrt(np.linalg.norm(sight.gram, 2)))
 
 
 def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:

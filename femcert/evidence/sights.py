@@ -132,6 +132,16 @@ class Part:
     target: Callable[[Array], Target]
     systematic: bool = False
 
+    def turned(self, turn: Array) -> Part:
+        """As combinations of the data see it."""
+
+        def target(functionals: Array) -> Target:
+            found = self.target(functionals)
+            return Target(turn @ found.cross, found.square)
+
+        gram = turn @ self.sight.gram @ turn.T
+        return replace(self, sight=replace(self.sight, gram=(gram + gram.T) / 2.0), target=target)
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -149,6 +159,8 @@ class Observed:
         What rounding may move ``a . b`` by for the truths of the sets, for ``‖a‖ = 1``.
     loose
         The same for free directions of norm one.
+    turn
+        Rows that combine whitened data to those that are used; None: all of them.
     """
 
     forward: LinearMap
@@ -157,6 +169,7 @@ class Observed:
     parts: tuple[Part, ...]
     rounding: float
     loose: float
+    turn: Array | None = None
 
     @property
     def sights(self) -> list[Sight]:
@@ -168,7 +181,18 @@ class Observed:
         ball = self.forward.parameters.ball
         centre = None if ball is None else ball.centre
         about = 0.0 if centre is None else self.forward.apply(centre[:, None])[:, 0]
-        return data.whiten(data.values - self.forward.offset - about)
+        return self.turned(data.whiten(data.values - self.forward.offset - about))
+
+    def turned(self, values: Array) -> Array:
+        """The combinations of whitened data that are used."""
+        return values if self.turn is None else np.asarray(self.turn @ values)
+
+    def restricted(self, turn: Array) -> Observed:
+        """With combinations of the data instead of all of them."""
+        size = float(np.linalg.norm(turn, 2))
+        parts = tuple(part.turned(turn) for part in self.parts)
+        rounding, loose = size * self.rounding, size * self.loose
+        return replace(self, free=turn @ self.free, parts=parts, turn=turn, rounding=rounding, loose=loose)
 
     def targets(self, functionals: Any) -> tuple[list[Target], Array]:
         """Functionals on the dofs, sparse ``(N, n)``, as the sets and the free directions see them; in batches."""

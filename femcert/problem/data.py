@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import cached_property
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtri
 
 from ..checks import Array, frozen, number, real_array, real_vector
-from ..errors import InputError
+from ..errors import InputError, UncertifiedError
 from ..shown import Shown
 from .constraints import one_of
 from .model_error import ModelError, sampled_model_error
-from .noise import Bounded, Gaussian, Noise, check_confidence
+from .noise import Bounded, Gaussian, Noise, Repeats, Student, Unknown, check_confidence
 
 
 class Data(Shown):
@@ -51,7 +52,7 @@ class Data(Shown):
 
     def __init__(self, values: Any, noise_level: float, covariance: Any = None) -> None:
         self._set(frozen(real_vector(values, None, "data values")), covariance)
-        self._law: Bounded | Gaussian = Bounded(number(noise_level, "noise_level", least=0.0))
+        self._law: Noise = Bounded(number(noise_level, "noise_level", least=0.0))
 
     @classmethod
     def gaussian(
@@ -71,7 +72,8 @@ class Data(Shown):
         values
             The measurements; NaN where a reading is missing.
         std
-            Standard deviation, one number or one per sensor.
+            Standard deviation, one number or one per sensor. ``"unknown"``: one that is the same for all sensors, or
+            scales `covariance`; the evidence of a problem estimates it from what the class cannot explain.
         relative
             A relative error beside it, such as 0.03, one number or one per sensor: the deviation of sensor i is
             ``hypot(relative |f_i|, std)`` with its true reading f_i.
@@ -81,7 +83,8 @@ class Data(Shown):
             others. Without it the measured values take its place; weights that depend on the noise prove nothing, so
             all that follows is then an estimate.
         covariance
-            Instead of `std` and `relative`: variances ``(m,)`` or an SPD matrix ``(m, m)``.
+            Instead of `std` and `relative`, or up to a factor beside ``std="unknown"``: variances ``(m,)`` or an SPD
+            matrix ``(m, m)``.
         confidence
             With which statements about these data hold; random is the noise.
 
@@ -100,6 +103,12 @@ class Data(Shown):
         if not kept.any():
             raise InputError("data values are all missing; expected one per sensor, NaN where there is none")
         zeta = 1.0 - check_confidence(confidence)
+        if isinstance(std, str):
+            if std != "unknown" or relative is not None:
+                raise InputError(f"std is {std!r}, relative {relative!r}; expected numbers, or std='unknown' alone")
+            found._set(frozen(given), np.ones(y.size) if covariance is None else covariance)
+            found._law = Unknown(zeta)
+            return found
         if covariance is not None:
             if not (std is None and relative is None):
                 raise InputError("covariance came together with std or relative; expected one of them")
@@ -128,6 +137,86 @@ class Data(Shown):
         found._law = Gaussian(zeta, frozen((most / used)[kept]), spent, proven=reference is not None)
         return found
 
+    @classmethod
+    def repeated(cls, values: Any, *, std: Any = None, equal: bool = False, confidence: float = 0.95) -> Data:
+        """The mean of repeated measurements, whose scatter shows the noise: of any covariance, but the same each time.
+
+        Parameters
+        ----------
+        values
+            ``(n, m)``: n repeats of m readings, at least 2.
+        std
+            About the standard deviation of one repeat, one number or one per sensor, fixed before the data: weights are
+            made for it, and need not be right. Without it they are made for the measured scatter, and what follows is
+            an estimate, unless `equal`.
+        equal
+            Whether the readings are independent with one and the same deviation. It is then estimated from all of them,
+            with ``m (n - 1)`` degrees of freedom instead of ``n - 1``.
+        confidence
+            With which statements about these data hold; random is the noise.
+
+        Examples
+        --------
+        >>> data = Data.repeated([[1.0, 2.1], [1.2, 1.9], [1.1, 2.0]], equal=True)
+        >>> data.law.degrees, data.values.round(3).tolist()
+        (4, [1.1, 2.0])
+        """
+        Y = real_array(values, "values")
+        if Y.ndim != 2 or len(Y) < 2 or not Y.shape[1]:
+            raise InputError(f"values has shape {Y.shape}; expected (n, m), n repeats of m readings, n at least 2")
+        zeta, (n, m) = 1.0 - check_confidence(confidence), Y.shape
+        found, mean = cls.__new__(cls), Y.mean(axis=0)
+        squares = np.sum((Y - mean) ** 2, axis=0) / (n - 1)
+        if not np.all(squares > 0.0):
+            raise InputError("some reading is the same in all repeats; expected noise in each of them")
+        if equal:
+            if std is not None:
+                raise InputError("std came together with equal=True, which estimates it; expected one of them")
+            found._set(frozen(mean), np.full(m, squares.mean() / n))
+            found._law = Student(zeta, m * (n - 1))
+            return found
+        variances = squares if std is None else _per_sensor(std, mean, "std") ** 2
+        found._set(frozen(mean), variances / n)
+        # The mean has the deviation 1 in these units, a single repeat n^1/2.
+        found._law = Repeats(zeta, frozen(found.whiten((Y - mean).T).T), proven=std is not None)
+        return found
+
+    def leaving_out(self, sensors: Any, most: int) -> Data:
+        """The same data without some sensors that were chosen after looking, with the level accounted for.
+
+        Each set of s of m sensors is looked at with the level ``zeta / ((most + 1) C(m, s))``: so statements hold,
+        whichever sensors were chosen.
+
+        Parameters
+        ----------
+        sensors
+            Their indices, at most `most` of them.
+        most
+            How many would have been left out at most, fixed before the data.
+        """
+        picked = np.unique(np.asarray(sensors, dtype=int))
+        if not isinstance(self._law, Gaussian):
+            raise UncertifiedError("sensors are left out of Gaussian data of known deviations only")
+        if picked.size > most or picked.min(initial=0) < 0 or picked.max(initial=0) >= self._values.size:
+            count = f"indices of 0 to {self._values.size - 1}, at most {most} of them"
+            raise InputError(f"sensors is {picked.tolist()}; expected {count}")
+        found, law = copy.copy(self), self._law
+        values = self._values.copy()
+        values[picked] = np.nan
+        if np.isnan(values).all():
+            raise InputError("all sensors are left out; expected some to remain")
+        found._set(frozen(values), self._covariance)
+        still = np.ones(self.count, dtype=bool) if found._kept is None else ~np.isnan(values[~np.isnan(self._values)])
+        deviations = None if law.deviations is None else frozen(law.deviations[still])
+        share = (law.zeta - law.spent) / ((most + 1) * comb(self.count, int(np.sum(~still))))
+        found._law = replace(law, deviations=deviations, spent=law.zeta - share)
+        if self.model is not None:
+            if self._covariance is None or self._covariance.ndim == 2:
+                raise UncertifiedError("sensors with correlated noise and a model error are not left out")
+            found.model = replace(self.model, matrix=frozen(self.model.matrix[still]))
+        found._options = None
+        return found
+
     def _set(self, values: Array, covariance: Any) -> None:
         if not values.size:
             raise InputError("data values are empty; expected one per sensor")
@@ -135,6 +224,7 @@ class Data(Shown):
         kept = ~np.isnan(values)
         self._kept = None if kept.all() else np.flatnonzero(kept)
         self._covariance = None if covariance is None else self._checked(covariance)
+        self.__dict__.pop("_root", None)
         if self._covariance is not None:
             self._root  # noqa: B018  (an indefinite covariance is refused here, not at first use)
 
@@ -321,21 +411,25 @@ class Data(Shown):
     def summary(self) -> dict[str, str]:
         """Count and size of the values, noise."""
         y = self._values if self._kept is None else self._values[self._kept]
-        size = self.norm(self._values)
-        share = f", {100.0 * self.noise_level / size:.3g} % of the data" if size > 0.0 else ""
         chance = "" if self.confidence == 1.0 else f" with {100.0 * self.confidence:g} %"
+        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}{chance}{self._share()}"
         given = "none: the norm is Euclidean" if self._covariance is None else f"of shape {self._covariance.shape}"
         model = {} if self.model is None else {"model": f"{self.model.words}, up to {self.model.norm:.4g}"}
         missing = "" if self._kept is None else f", {self._values.size - self.count} missing"
         return {
             "values": f"{self._values.size} from {y.min():.4g} to {y.max():.4g}{missing}",
-            "noise level": f"{self.noise_level:.4g}{chance}{share}",
+            "noise level": level,
             "covariance": given,
             **model,
         }
 
+    def _share(self) -> str:
+        size = self.norm(self._values)
+        return f", {100.0 * self.noise_level / size:.3g} % of the data" if size > 0.0 else ""
+
     def __repr__(self) -> str:
-        return f"Data({self._values.size} values, noise_level={self.noise_level:.4g})"
+        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}"
+        return f"Data({self._values.size} values, noise_level={level})"
 
 
 def _per_sensor(values: Any, data: Array, name: str, *, least: float = 0.0) -> Array:

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri, ndtr, ndtri
+from scipy.special import chdtrc, chdtri, fdtrc, fdtri, ndtr, ndtri, stdtrit
 
 from ..checks import Array, number
-from ..errors import InputError
+from ..errors import InputError, UncertifiedError
 
 # Newton's method on a convex function, from above; it takes 3 to 6 steps.
 MOST_STEPS = 50
@@ -64,7 +64,7 @@ class Noise(ABC):
         Whether nothing of this depends on the values of the data.
     """
 
-    zeta: float = 0.0
+    zeta: float
     proven: bool = True
     largest: float = 1.0
     fixed: bool = True
@@ -78,8 +78,16 @@ class Noise(ABC):
         """Half the length of an interval ``a . y ± h`` for ``a . A x``, from above, with the `deviation` of a."""
 
     @abstractmethod
+    def factor(self, count: int, zeta: float) -> float:
+        """What ``|a . e|`` over the deviation of a is at most, for all a of a space of this dimension at once."""
+
     def size(self, count: int, zeta: float) -> float:
         """What ``‖P e‖`` is at most, for a projection P of rank `count` that is fixed before."""
+        return self.factor(count, zeta) * self.largest
+
+    @abstractmethod
+    def tail(self, misfit: float, count: int) -> float | None:
+        """``P(‖P e‖ >= misfit)`` for such a projection, from above; None where it is not known."""
 
     @abstractmethod
     def apart(self, zeta: float) -> float | None:
@@ -97,14 +105,19 @@ class Bounded(Noise):
     """
 
     level: float
+    zeta = 0.0
 
     def half_length(self, bias: Array, deviation: Array, zeta: float) -> Array:
         """``bias + level ‖a‖``."""
         return np.asarray(bias + self.level * deviation)
 
-    def size(self, count: int, zeta: float) -> float:
+    def factor(self, count: int, zeta: float) -> float:
         """The level."""
         return self.level
+
+    def tail(self, misfit: float, count: int) -> float:
+        """1 up to the level, 0 beyond it."""
+        return float(misfit <= self.level)
 
     def apart(self, zeta: float) -> float:
         """The level."""
@@ -146,10 +159,14 @@ class Gaussian(Noise):
         found = folded_quantile(np.where(far, 0.0, shift), left) * deviation
         return np.where(far | (deviation == 0.0), bias, found)
 
-    def size(self, count: int, zeta: float) -> float:
-        """``chi2_count(1 - zeta)^1/2``, times the largest deviation."""
+    def factor(self, count: int, zeta: float) -> float:
+        """``chi2_count(1 - zeta)^1/2``."""
         left = zeta * (1.0 - self.spent / self.zeta)
-        return float(np.sqrt(chdtri(count, left))) * self.largest * (1.0 + ROUNDING) if count else 0.0
+        return float(np.sqrt(chdtri(count, left))) * (1.0 + ROUNDING) if count else 0.0
+
+    def tail(self, misfit: float, count: int) -> float:
+        """Of the chi-square distribution."""
+        return float(chdtrc(count, (misfit / self.largest) ** 2)) if count else 1.0
 
     @property
     def fixed(self) -> bool:  # type: ignore[override]
@@ -164,3 +181,130 @@ class Gaussian(Noise):
     def apart(self, zeta: float) -> float | None:
         """``z_{1-zeta}``; None where the deviations are not known."""
         return float(-ndtri(zeta)) * (1.0 - ROUNDING) if self.deviations is None else None
+
+
+@dataclass(frozen=True)
+class Student(Noise):
+    """Independent normal numbers over an estimate of their deviation that is independent of them.
+
+    Weights may depend on that estimate: given it, ``a . e / ‖a‖`` has the same law for every a.
+
+    Attributes
+    ----------
+    degrees
+        nu: ``nu s² / sigma²`` is chi-square with nu degrees of freedom, or larger.
+    exact
+        Whether the estimate has no part in the data themselves, so that a misfit can be tested against it.
+    """
+
+    zeta: float
+    degrees: int
+    exact: bool = True
+
+    def half_length(self, bias: Array, deviation: Array, zeta: float) -> Array:
+        """``bias + t_{nu, 1 - zeta / 2} ‖a‖``."""
+        return np.asarray(bias + float(stdtrit(self.degrees, 1.0 - zeta / 2.0)) * (1.0 + ROUNDING) * deviation)
+
+    def factor(self, count: int, zeta: float) -> float:
+        """``(k F_{k, nu}(1 - zeta))^1/2``."""
+        return float(np.sqrt(count * fdtri(count, self.degrees, 1.0 - zeta))) * (1.0 + ROUNDING) if count else 0.0
+
+    def tail(self, misfit: float, count: int) -> float | None:
+        """Of the F distribution."""
+        if not self.exact:
+            return None
+        return float(fdtrc(count, self.degrees, misfit**2 / count)) if count else 1.0
+
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        """No: it rests on an estimate."""
+        return False
+
+    def apart(self, zeta: float) -> None:
+        """The deviation is not known."""
+        return None
+
+
+@dataclass(frozen=True)
+class Repeats(Noise):
+    """The mean of n repeated measurements with any covariance, in units of what the weights were made for.
+
+    For fixed a the numbers ``a . y_j`` are independent with one deviation, which they show themselves.
+
+    Attributes
+    ----------
+    about
+        The repeats without their mean, whitened, ``(n, m)``.
+    proven
+        Whether the weights were made without the repeats.
+    """
+
+    zeta: float
+    about: Array
+    proven: bool = True
+
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        """No: the repeats are data."""
+        return False
+
+    def deviation(self, weights: Array) -> Array:
+        """Of the mean of ``a . y_j``, estimated."""
+        n = len(self.about)
+        return np.asarray(np.linalg.norm(self.about @ weights, axis=0) / np.sqrt(n * (n - 1.0)))
+
+    def half_length(self, bias: Array, deviation: Array, zeta: float) -> Array:
+        """``bias + t_{n - 1, 1 - zeta / 2}`` deviations."""
+        return np.asarray(bias + float(stdtrit(len(self.about) - 1, 1.0 - zeta / 2.0)) * (1.0 + ROUNDING) * deviation)
+
+    def factor(self, count: int, zeta: float) -> float:
+        """Hotelling: ``(m (n - 1) / (n - m) F_{m, n - m}(1 - zeta))^1/2``, in all data."""
+        n, m = self.about.shape
+        if not n > m:
+            raise UncertifiedError(f"{n} repeats of {m} readings do not bound all weights at once; {m + 1} are needed")
+        return float(np.sqrt(m * (n - 1.0) / (n - m) * fdtri(m, n - m, 1.0 - zeta))) * (1.0 + ROUNDING)
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        """Of the estimated deviations."""
+        n = len(self.about)
+        return float(np.linalg.norm(self.about, 2)) / float(np.sqrt(n * (n - 1.0)))
+
+    def tail(self, misfit: float, count: int) -> None:
+        """Not known: the covariance is not."""
+        return None
+
+    def apart(self, zeta: float) -> None:
+        """The covariance is not known."""
+        return None
+
+
+@dataclass(frozen=True)
+class Unknown(Noise):
+    """Independent normal numbers of one unknown deviation, which only the evidence of a problem can estimate."""
+
+    zeta: float
+
+    @property
+    def fixed(self) -> bool:  # type: ignore[override]
+        """No: what is estimated is."""
+        return False
+
+    def half_length(self, bias: Array, deviation: Array, zeta: float) -> Array:
+        """Refused."""
+        raise self._refusal()
+
+    def factor(self, count: int, zeta: float) -> float:
+        """Refused."""
+        raise self._refusal()
+
+    def tail(self, misfit: float, count: int) -> None:
+        """Not known."""
+        return None
+
+    def apart(self, zeta: float) -> None:
+        """Not known."""
+        return None
+
+    def _refusal(self) -> UncertifiedError:
+        return UncertifiedError("the standard deviation is unknown, which this does not estimate; ask the evidence")
