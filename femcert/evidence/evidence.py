@@ -11,13 +11,14 @@ from scipy.sparse import csc_matrix, hstack
 
 from ..bound import Bound
 from ..checks import Array, required
-from ..errors import InputError, UncertifiedError
+from ..errors import InconsistentError, InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight
+from .bounded import strict_ends
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
@@ -70,6 +71,7 @@ class Evidence(Shown):
         """What is assumed of the truth, in words."""
         space = self.problem.parameters
         members = [part.words for part in self._known.parts]
+        members += [space.bounds.words] if space.bounds is not None else []
         if space.ball is None:
             where = "a part in" if space.remainder is not None else "nothing outside of"
             members.insert(0, f"{where} the span of the {space.dimension} functions of the class")
@@ -150,19 +152,27 @@ class Evidence(Shown):
     def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
         """Intervals for functionals on the dofs, sparse columns."""
         zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
+        strict = self._bounded
+        # Half of the level for each of two kinds of bounds, which are then intersected.
+        zeta = zeta / 2.0 if strict else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
         estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
         middle = about + estimates.weights.T @ self._values
         half, model = estimates.half_length, self._systematic(estimates)
         deviation = np.hypot(law.deviation(estimates.weights), std)
         slack = self._slack(free, estimates.weights)
+        ends = np.stack([middle - half - slack, middle + half + slack])
+        if strict:
+            found = self._within_bounds(psi, estimates.weights, ends - about, zeta)
+            ends = np.where(std > 0.0, ends, about + found)
+            middle, half, limits = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0, None
         claim = f"for {self.assumption} ({self.scope})" + "; also if chosen after the data" * simultaneous
         return IntervalTable(
             tuple(
                 Interval(
                     name=name,
-                    lower=self._end(middle[i] - half[i] - slack[i], "lower"),
-                    upper=self._end(middle[i] + half[i] + slack[i], "upper"),
+                    lower=self._end(ends[0, i], "lower"),
+                    upper=self._end(ends[1, i], "upper"),
                     estimate=float(middle[i]),
                     half_length=float(half[i]),
                     limit=None if limits is None or std[i] else Bound(float(limits[i]), "lower", "fixed lengths"),
@@ -175,6 +185,23 @@ class Evidence(Shown):
                 for i, name in enumerate(names)
             )
         )
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether strict bounds are known: on a ball that bounds all directions, without a remainder."""
+        space = self.problem.parameters
+        plain = space.ball is not None and space.remainder is None and not self._known.free.shape[1]
+        return plain and space.bounds is not None
+
+    def _within_bounds(self, psi: Any, weights: Array, ends: Array, zeta: float) -> Array:
+        """The ends, about the centre of the ball, intersected with what holds for truths within the bounds."""
+        known, m = self._known, self._affine.count
+        rows = known.turned(self.data.whiten(known.forward.matrix)).T
+        found = strict_ends(known, rows, psi, self._values, self.law.size(m, zeta), weights)
+        both = np.stack([np.maximum(ends[0], found[0]), np.minimum(ends[1], found[1])])
+        if np.any(both[0] > both[1]):
+            raise InconsistentError("no truth within the bounds of the class explains the data: wrong bounds or noise")
+        return both
 
     def _end(self, value: float, side: str) -> Bound:
         return self._bound(value, side, "affine interval", signed=True)

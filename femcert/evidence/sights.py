@@ -41,7 +41,11 @@ class BallInverse:
         Whether `lift` gives ``L^-1/2 F``; else it gives ``L^-1 F``.
     rounding
         Relative error of products ``F' L^-1 G``.
+    apply
+        ``L^-1 F`` for columns F.
     """
+
+    apply: Callable[[Array], Array]
 
     def __init__(self, space: ParameterSpace) -> None:
         ball, B, k = space.ball, space.matrix, space.dimension
@@ -62,6 +66,7 @@ class BallInverse:
         self.free, self.half, self.rounding = np.zeros((len(d), 0)), True, factor.rounding
         root = np.sqrt(d)[:, None]
         self._solve = lambda F: root * factor.solve(dense(B @ F))
+        self.apply = lambda F: np.asarray(B.T @ factor.solve(d[:, None] * factor.solve(dense(B @ F))))
 
     def _sparse_form(self, L: Any) -> None:
         k = L.shape[0]
@@ -80,7 +85,7 @@ class BallInverse:
             x[index] = factor.solve(F[index])
             return x
 
-        self._solve = solve
+        self._solve = self.apply = solve
 
     def _dense_form(self, L: Array) -> None:
         scale = np.sqrt(np.where(np.diag(L) > 0.0, np.diag(L), 1.0))[:, None]
@@ -90,6 +95,7 @@ class BallInverse:
         root = V[:, bound] / scale / np.sqrt(values[bound])
         self.rounding = solve_rounding(float(values[-1] / values[bound][0])) if bound.any() else 0.0
         self._solve = lambda F: np.asarray(root.T @ F)
+        self.apply = lambda F: np.asarray(root @ (root.T @ F))
 
     def lift(self, functionals: Array) -> Array:
         """``L^-1 F`` or ``L^-1/2 F`` for columns of functionals on the coordinates, in batches."""
