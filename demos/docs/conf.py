@@ -18,7 +18,7 @@ for name in ("skfem", "femcert"):
     logging.getLogger(name).setLevel(logging.WARNING)
 
 project = "femcert"
-author = "the femcert developers"
+author = copyright = "the femcert developers"
 release = version = femcert.__version__
 
 extensions = [
@@ -31,6 +31,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",
     "reference_pages",
 ]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
@@ -110,5 +111,5 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 1e6,
-    "thumbnail_size": (500, 320),
+    "thumbnail_size": (480, 240),
 }

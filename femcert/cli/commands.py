@@ -61,6 +61,7 @@ def add_commands(commands: Any) -> None:
     _add_refine(commands)
     _add_sweep(commands)
     _add_validate(commands)
+    _add_doctor(commands)
 
 
 def _add(commands: Any, name: str, out: str, run: Callable[..., Ended], **words: str) -> argparse.ArgumentParser:
@@ -131,6 +132,16 @@ def _add_validate(commands: Any) -> None:
         "report with the paper's values beside the computed ones. Exit code 1 if a check failed.",
     )  # fmt: skip
     command.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)} (all)")
+
+
+def _add_doctor(commands: Any) -> None:
+    command = commands.add_parser(
+        "doctor",
+        help="say what is installed, and solve a small case with each solver",
+        description="Say which versions, extras and solvers are installed, and solve a small case with each solver. Exit "
+        "code 1 if one of them fails or differs from the others.",
+    )
+    command.set_defaults(run=run_doctor)
 
 
 def _whole(text: str, least: int = 1) -> int:
@@ -382,3 +393,11 @@ def run_validate(options: argparse.Namespace) -> Ended:
     passed = f"{len(result.checks) - len(failures)} of {len(result.checks)} checks passed"
     said = [f"{passed}; report: {options.out / 'report.html'}"]
     return Ended(SUCCESS if result.passed else FAILED_CHECK, said, failures)
+
+
+def run_doctor(options: argparse.Namespace) -> Ended:
+    """What is installed, and whether it works."""
+    from .doctor import diagnosis
+
+    said, failed = diagnosis()
+    return Ended(FAILED_CHECK if failed else SUCCESS, said, failed)
