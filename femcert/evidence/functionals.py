@@ -151,7 +151,7 @@ class Value(_OnMesh):
 
 
 class Prediction(Functional):
-    """A measurement that was not made, with `std` the noisy reading of it: ``row . q``.
+    """A measurement that was not made, with `std` the noisy reading of it: ``row @ q``.
 
     Parameters
     ----------
