@@ -15,8 +15,8 @@ GROUPS = {
         "Sensors AverageSensors PointSensors RegionSensors BoundarySensors RaySensors MatrixSensors Data"
     ),
     "Evidence": (
-        "evidence Evidence Mean Value Moment Flux Prediction Interval IntervalTable EvidenceMap Refutation design Design"
-        " plot_evidence plot_sensitivity plot_design"
+        "evidence Evidence Mean Value Moment Flux Prediction Interval IntervalTable EvidenceMap Refutation"
+        " design Design plot_evidence plot_sensitivity plot_design"
     ),
     "Candidates and selection": "Candidate Tikhonov GaussNewton no_harm Selection",
     "Rules and certificates": (
@@ -29,7 +29,8 @@ GROUPS = {
     ),
     "Stability": "stability Stability validated certified_weights check_kantorovich",
     "Studies and reports": (
-        "refinement_study Case Study sweep write_report write_fields plot_selection plot_stability plot_modulus plot_study"
+        "refinement_study Case Study sweep write_report write_fields plot_selection plot_stability plot_modulus"
+        " plot_study"
     ),
     "Meshes, solvers, networks, data sets": "load_mesh use_backend learn datasets",
     "To extend femcert": "Given Interpolant Linearization LinearMap Representers StateEquation StrongForm",

@@ -248,7 +248,7 @@ def _origin(case: CertifyCase, case_file: Path) -> dict[str, str]:
 def _write_selection(
     selection: Selection, folder: Path, case: CertifyCase, timings: dict[str, float], origin: dict[str, str]
 ) -> None:
-    """The files of a decision; the page comes last, so that it knows how long the others took."""
+    """The files of a decision; the page comes last and states how long the others took."""
     from ..report import write_fields, write_report, write_summary
 
     for name in case.files:
