@@ -11,14 +11,14 @@ from scipy.sparse import csc_matrix, hstack
 
 from ..bound import Bound
 from ..checks import Array, required
-from ..errors import InconsistentError, InputError, UncertifiedError
+from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight
-from .bounded import strict_ends
+from .bounded import StrictBounds, strict_bounds
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
@@ -152,9 +152,9 @@ class Evidence(Shown):
     def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
         """Intervals for functionals on the dofs, sparse columns."""
         zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
-        strict = self._bounded
-        # Half of the level for each of two kinds of bounds, which are then intersected.
-        zeta = zeta / 2.0 if strict else zeta
+        strict = self._strict
+        # Half of the level for each of two kinds of ends, which are then intersected; simultaneous ones are one event.
+        zeta = zeta / 2.0 if strict is not None and not simultaneous else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
         estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
         middle = about + estimates.weights.T @ self._values
@@ -162,10 +162,11 @@ class Evidence(Shown):
         deviation = np.hypot(law.deviation(estimates.weights), std)
         slack = self._slack(free, estimates.weights)
         ends = np.stack([middle - half - slack, middle + half + slack])
-        if strict:
-            found = self._within_bounds(psi, estimates.weights, ends - about, zeta)
+        if strict is not None:
+            level = law.size(self._affine.count, zeta)
+            found = strict.intersected(ends - about, psi, self._values, level, estimates.weights)
             ends = np.where(std > 0.0, ends, about + found)
-            middle, half, limits = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0, None
+            middle, half = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0
         claim = f"for {self.assumption} ({self.scope})" + "; also if chosen after the data" * simultaneous
         return IntervalTable(
             tuple(
@@ -186,22 +187,9 @@ class Evidence(Shown):
             )
         )
 
-    @property
-    def _bounded(self) -> bool:
-        """Whether strict bounds are known: on a ball that bounds all directions, without a remainder."""
-        space = self.problem.parameters
-        plain = space.ball is not None and space.remainder is None and not self._known.free.shape[1]
-        return plain and space.bounds is not None
-
-    def _within_bounds(self, psi: Any, weights: Array, ends: Array, zeta: float) -> Array:
-        """The ends, about the centre of the ball, intersected with what holds for truths within the bounds."""
-        known, m = self._known, self._affine.count
-        rows = known.turned(self.data.whiten(known.forward.matrix)).T
-        found = strict_ends(known, rows, psi, self._values, self.law.size(m, zeta), weights)
-        both = np.stack([np.maximum(ends[0], found[0]), np.minimum(ends[1], found[1])])
-        if np.any(both[0] > both[1]):
-            raise InconsistentError("no truth within the bounds of the class explains the data: wrong bounds or noise")
-        return both
+    @cached_property
+    def _strict(self) -> StrictBounds | None:
+        return strict_bounds(self._known, self.data)
 
     def _end(self, value: float, side: str) -> Bound:
         return self._bound(value, side, "affine interval", signed=True)
@@ -230,7 +218,9 @@ class Evidence(Shown):
             found = self._affine.estimates(targets, free, law, zeta, simultaneous=law.factor(rank, law.zeta))
         else:
             found = self._affine.estimates(targets, free, law, zeta, added=std)
-            limits = None if apart is None else self._affine.limits(targets, free, apart)
+            if apart is not None:
+                strict = self._strict
+                limits = self._affine.limits(targets, free, apart) if strict is None else strict.limits(psi, apart)
         if len(self._made) >= MOST_KEPT:
             self._made.pop(next(iter(self._made)))
         self._made[key] = found, limits, free

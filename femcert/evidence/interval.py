@@ -34,7 +34,8 @@ class Interval(Shown):
     estimate
         The middle, ``a . b``.
     half_length
-        Fixed before the data, but for what relative noise adds; infinite where the data say nothing.
+        Fixed before the data, but for what relative noise adds and bounds of the class take away; infinite where the
+        data say nothing.
     limit
         No procedure whose length is fixed before the data can have a smaller half length at this confidence; None where
         no such limit is known.

@@ -304,7 +304,8 @@ class ParameterSpace(Shown):
         Parameters
         ----------
         lower, upper
-            A number, or one for each dof; None: no bound.
+            A number, or one for each dof; None: no bound. Intervals use them in a ball of all directions, without a
+            remainder (extra ``bounds``); elsewhere they hold, but are not shorter.
         """
         ends = []
         for given, none, name in ((lower, -np.inf, "lower"), (upper, np.inf, "upper")):
