@@ -32,7 +32,18 @@ from .errors import (
     SolveError,
     UncertifiedError,
 )
-from .evidence import Evidence, Interval, IntervalTable, Mean, Moment, Prediction, Refutation, Value, evidence
+from .evidence import (
+    Evidence,
+    Interval,
+    IntervalTable,
+    Mean,
+    Moment,
+    Prediction,
+    Refutation,
+    RegionClaims,
+    Value,
+    evidence,
+)
 from .linalg import use_backend
 from .mesh import load_mesh
 from .paper.sweep import sweep
@@ -142,6 +153,7 @@ __all__ = [
     "Problem",
     "RaySensors",
     "Refutation",
+    "RegionClaims",
     "RegionSensors",
     "RegionSpace",
     "Representers",

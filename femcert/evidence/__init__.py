@@ -15,9 +15,9 @@ from .feasible import (
     is_large_ball,
     linearized_set,
 )
-from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value
+from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value, as_functional
 from .interval import Interval, IntervalTable
-from .refutation import Refutation
+from .refutation import Refutation, RegionClaims
 
 __all__ = [
     "MOST_COORDINATES",
@@ -32,7 +32,9 @@ __all__ = [
     "Moment",
     "Prediction",
     "Refutation",
+    "RegionClaims",
     "Value",
+    "as_functional",
     "check_explained",
     "check_explained_continuously",
     "continuous_set",

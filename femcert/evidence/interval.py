@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import number
 from ..errors import InputError
 from ..files import write_text
 from ..shown import Shown
@@ -97,6 +98,26 @@ class Interval(Shown):
         finite = {key: None if x is None or not np.isfinite(x) else x for key, x in (ends | numbers).items()}
         words = {"side": self.lower.side, "confidence": self.confidence, "claim": self.claim}
         return {"name": self.name, **finite, **words}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Interval:
+        """The inverse of `to_dict`, but for where the limit comes from."""
+        confidence, proven = number(record["confidence"], "confidence"), record["side"] != "estimate"
+        found: dict[str, Any] = {}
+        for side, none in (("lower", -np.inf), ("upper", np.inf)):
+            end = none if record[side] is None else number(record[side], side)
+            held = confidence if proven else 1.0
+            found[side] = Bound(end, side if proven else "estimate", "affine interval", held, signed=True)
+        limit = record["limit"]
+        for key in ("estimate", "half_length", "bias", "model", "deviation"):
+            found[key] = np.inf if record[key] is None else number(record[key], key)
+        return cls(
+            **found,
+            name=str(record["name"]),
+            limit=None if limit is None else Bound(number(limit, "limit"), "lower", "fixed lengths"),
+            confidence=confidence,
+            claim=str(record["claim"]),
+        )
 
 
 @dataclass(frozen=True, repr=False)
