@@ -32,7 +32,20 @@ from .errors import (
     SolveError,
     UncertifiedError,
 )
-from .evidence import Evidence, Interval, IntervalTable, Mean, Moment, Prediction, Refutation, Value, evidence
+from .evidence import (
+    Design,
+    Evidence,
+    Interval,
+    IntervalTable,
+    Mean,
+    Moment,
+    Prediction,
+    Refutation,
+    Value,
+    best_dimension,
+    design,
+    evidence,
+)
 from .linalg import use_backend
 from .mesh import load_mesh
 from .paper.sweep import sweep
@@ -105,6 +118,7 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "Design",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
@@ -161,10 +175,12 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "Value",
+    "best_dimension",
     "boundary_norm",
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "design",
     "dual_norm",
     "evidence",
     "flux_majorant",

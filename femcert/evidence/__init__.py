@@ -4,6 +4,7 @@ Sets are dense and know no problem (coordinates that are orthonormal in Q, white
 """
 
 from .consistent import ConsistentSet, inconsistent
+from .design import Design, best_dimension, design
 from .evidence import Evidence, evidence
 from .feasible import (
     MOST_COORDINATES,
@@ -23,6 +24,7 @@ __all__ = [
     "MOST_COORDINATES",
     "ConsistentSet",
     "Coordinate",
+    "Design",
     "Evidence",
     "Feasible",
     "Functional",
@@ -33,9 +35,11 @@ __all__ = [
     "Prediction",
     "Refutation",
     "Value",
+    "best_dimension",
     "check_explained",
     "check_explained_continuously",
     "continuous_set",
+    "design",
     "discrete_set",
     "evidence",
     "inconsistent",
