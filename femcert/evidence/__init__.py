@@ -19,6 +19,7 @@ from .feasible import (
 from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value
 from .interval import Interval, IntervalTable
 from .refutation import Refutation
+from .sensitivity import Sensitivity
 
 __all__ = [
     "MOST_COORDINATES",
@@ -34,6 +35,7 @@ __all__ = [
     "Moment",
     "Prediction",
     "Refutation",
+    "Sensitivity",
     "Value",
     "best_dimension",
     "check_explained",
