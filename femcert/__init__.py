@@ -86,7 +86,17 @@ from .problem import (
     StrongForm,
     Tomography,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
+from .report import (
+    plot_design,
+    plot_evidence,
+    plot_modulus,
+    plot_selection,
+    plot_sensitivity,
+    plot_stability,
+    plot_study,
+    write_fields,
+    write_report,
+)
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -189,8 +199,11 @@ __all__ = [
     "learn",
     "load_mesh",
     "no_harm",
+    "plot_design",
+    "plot_evidence",
     "plot_modulus",
     "plot_selection",
+    "plot_sensitivity",
     "plot_stability",
     "plot_study",
     "poincare_constant",
