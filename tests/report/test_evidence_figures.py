@@ -119,7 +119,9 @@ def test_refused(tmp_path):
     with pytest.raises(fc.InputError, match="13 functionals"):
         fc.plot_design(many, path)
     steps = source(
-        "tri P1", sensors=6, parameters=lambda b: fc.FullSpace(Basis(b.mesh, ElementTriP0())).within_ball(1.0, norm="l2")
+        "tri P1",
+        sensors=6,
+        parameters=lambda b: fc.FullSpace(Basis(b.mesh, ElementTriP0())).within_ball(1.0, norm="l2"),
     )
     with pytest.raises(fc.InputError, match="piecewise constants"):
         fc.plot_evidence(fc.evidence(steps, fc.Data.gaussian(np.zeros(6), std=0.1)), path)
