@@ -33,6 +33,7 @@ from .errors import (
     UncertifiedError,
 )
 from .evidence import (
+    Design,
     Evidence,
     Interval,
     IntervalTable,
@@ -42,6 +43,8 @@ from .evidence import (
     Refutation,
     RegionClaims,
     Value,
+    best_dimension,
+    design,
     evidence,
 )
 from .linalg import use_backend
@@ -84,7 +87,17 @@ from .problem import (
     StrongForm,
     Tomography,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
+from .report import (
+    plot_design,
+    plot_evidence,
+    plot_modulus,
+    plot_selection,
+    plot_sensitivity,
+    plot_stability,
+    plot_study,
+    write_fields,
+    write_report,
+)
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -116,6 +129,7 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "Design",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
@@ -173,10 +187,12 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "Value",
+    "best_dimension",
     "boundary_norm",
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "design",
     "dual_norm",
     "evidence",
     "flux_majorant",
@@ -185,8 +201,11 @@ __all__ = [
     "learn",
     "load_mesh",
     "no_harm",
+    "plot_design",
+    "plot_evidence",
     "plot_modulus",
     "plot_selection",
+    "plot_sensitivity",
     "plot_stability",
     "plot_study",
     "poincare_constant",

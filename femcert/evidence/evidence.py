@@ -24,6 +24,7 @@ from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
 from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
+from .sensitivity import Sensitivity, sensitivity
 from .sights import Observed, observed
 from .unknown import with_estimated_deviation
 
@@ -338,6 +339,10 @@ class Evidence(Shown):
             low, high = (bias, high) if inside else (low, bias)
         found = low / unit if unit > 0.0 else (np.inf if low > 0.0 else 0.0)
         return self._bound(found, "lower", "breakdown")
+
+    def sensitivity(self, functional: Any, radii: Any = None, **options: Any) -> Sensitivity:
+        """Intervals as a function of the radius of the ball; see `Sensitivity` for arguments and claims."""
+        return sensitivity(self, functional, radii, **options)
 
     def outliers(self) -> Outliers:
         """Sensors that contradict the others, each tested against its best affine prediction from them.
