@@ -36,6 +36,7 @@ KEYS = {
         "regions": {"regions"},
         "boundary": {"boundary", "count"},
         "rays": {"angles", "bins", "spacing", "rule"},
+        "segments": {"starts", "ends"},
     },
     "baseline": {
         "tikhonov": {"weight", "choose"},
@@ -133,7 +134,7 @@ REFUSED = {
         changed(rule={"kind": "operational", "optimality": "certified"}), "rule.optimality is 'certified'",
     ),
     "unknown weight": (changed(rule={"kind": "operational", "pde": "sure"}), "rule: the weight pde"),
-    "ball without radius": (changed(**{"class": {"ball": {}}}), "class.ball.radius is missing"),
+    "ball without radius": (changed(**{"class": {"ball": {}}}), "class.ball: within_ball needs a number"),
     "unknown norm": (changed(**{"class": {"ball": {"radius": 1, "norm": "h3"}}}), "class.ball.norm is 'h3'"),
     "bins": (changed(sensors=None) | {"sensors": {"kind": "rays", "angles": 3}}, "sensors.bins is missing"),
 }  # fmt: skip
