@@ -26,6 +26,7 @@ from .certificate import (
 from .errors import (
     CandidateError,
     CoarseMeshError,
+    DatasetError,
     FemcertError,
     InconsistentError,
     InputError,
@@ -87,7 +88,7 @@ from .residual import (
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, refinement_study
+from .study import Case, Study, datasets, refinement_study
 
 __version__ = _version("femcert")
 
@@ -105,6 +106,7 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "DatasetError",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
@@ -165,6 +167,7 @@ __all__ = [
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "datasets",
     "dual_norm",
     "evidence",
     "flux_majorant",
