@@ -26,6 +26,7 @@ from .certificate import (
 from .errors import (
     CandidateError,
     CoarseMeshError,
+    DatasetError,
     FemcertError,
     InconsistentError,
     InputError,
@@ -62,6 +63,7 @@ from .problem import (
     EllipticCoefficient,
     EllipticSource,
     Experiments,
+    ForwardMap,
     FullSpace,
     FunctionSpace,
     Given,
@@ -111,7 +113,7 @@ from .residual import (
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, refinement_study
+from .study import Case, Study, datasets, refinement_study
 
 __version__ = _version("femcert")
 
@@ -129,6 +131,7 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "DatasetError",
     "Design",
     "Dominance",
     "DualNorm",
@@ -139,6 +142,7 @@ __all__ = [
     "ExactRadius",
     "Experiments",
     "FemcertError",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "GaussNewton",
@@ -192,6 +196,7 @@ __all__ = [
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "datasets",
     "design",
     "dual_norm",
     "evidence",

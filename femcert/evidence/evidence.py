@@ -242,7 +242,7 @@ class Evidence(Shown):
         if not singular[-1] > 0.0:
             return np.zeros(weights.shape[1])
         size = float(np.linalg.norm(self._values)) + self.law.size(len(self._values), self.law.zeta)
-        size += sum(_reach(sight) for sight in known.sights)
+        size += sum(sight.reach for sight in known.sights)
         reach = size / float(singular[-1])
         return np.asarray((np.linalg.norm(left, axis=0) + known.loose * np.linalg.norm(weights, axis=0)) * reach)
 
@@ -280,7 +280,7 @@ class Evidence(Shown):
         forward, data, known = self._known.forward, self.data, self._known
         misfit = known.turned(data.whiten(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
         level = self.law.size(len(misfit), self.law.zeta) + known.rounding
-        level += sum(_reach(part.sight) for part in known.parts if part.systematic)
+        level += sum(part.sight.reach for part in known.parts if part.systematic)
         return bool(np.linalg.norm(misfit) <= level)
 
     @cached_property
@@ -380,11 +380,6 @@ class Evidence(Shown):
         asked = self._asked(regions)
         values = [each.value(self.problem.parameters, candidate.parameter) for each in asked]
         return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
-
-
-def _reach(sight: Sight) -> float:
-    """``r ‖T‖``: by how much a set may move the data."""
-    return sight.radius * float(np.sqrt(np.linalg.norm(sight.gram, 2)))
 
 
 def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:

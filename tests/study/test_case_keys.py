@@ -35,6 +35,7 @@ KEYS = {
         "regions": {"regions"},
         "boundary": {"boundary", "count"},
         "rays": {"angles", "bins", "spacing", "rule"},
+        "segments": {"starts", "ends"},
     },
     "baseline": {
         "tikhonov": {"weight", "choose"},
