@@ -19,6 +19,7 @@ from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight
 from .bounded import StrictBounds, strict_bounds
+from .conformal import conformal_table
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
@@ -60,7 +61,7 @@ class Evidence(Shown):
         self._known = known
         self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
         # Weights that were made already: they depend on the law of the noise, not on the values.
-        self._made: dict[Any, tuple[Estimates, Array | None, Array]] = {}
+        self._made: dict[Any, Any] = {}
 
     @property
     def confidence(self) -> float:
@@ -110,7 +111,7 @@ class Evidence(Shown):
     def _values(self) -> Array:
         return self._known.values(self.data)
 
-    def interval(self, functional: Any, *, simultaneous: bool = False) -> Interval:
+    def interval(self, functional: Any, *, simultaneous: bool = False, samples: Any = None) -> Interval:
         """What the data say of one functional, fixed before the data.
 
         The estimate is ``a . b`` with the best affine weights: ``‖T' a - psi‖_{L^-1}`` times the radius of the class is
@@ -126,22 +127,31 @@ class Evidence(Shown):
         simultaneous
             True for a functional that was chosen after the data were seen, or that depends on them: such intervals
             hold for all functionals at once, and are longer.
+        samples
+            Truths, a dof vector in each row, or `Samples`: for truths like them instead of for every one, see
+            `femcert.evidence.conformal`.
         """
-        return self.table([functional], simultaneous=simultaneous)[0]
+        return self.table([functional], simultaneous=simultaneous, samples=samples)[0]
 
-    def table(self, functionals: Sequence[Any], *, simultaneous: bool = False) -> IntervalTable:
+    def table(
+        self, functionals: Sequence[Any], *, simultaneous: bool = False, samples: Any = None
+    ) -> IntervalTable:
         """Intervals that hold together: each at its share of the level, or all of them simultaneous.
 
         Parameters
         ----------
         functionals
             As for `interval`; regions are asked for their means.
-        simultaneous
+        simultaneous, samples
             See `interval`.
         """
         asked = self._asked(functionals)
         space = self.problem.parameters
         psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
+        if samples is not None:
+            if simultaneous:
+                raise InputError("for truths like samples, functionals are fixed before; expected simultaneous=False")
+            return conformal_table(self.problem, self._base, self.data, asked, psi, samples, self._made)
         return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
 
     def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
