@@ -78,7 +78,8 @@ class StrictBounds:
         blocks.append(_ball(_placed_identity(k, errors, 0), 1.0))
         program, found = ConeProgram(blocks), np.empty((2, psi.shape[1]))
         for j, sign in np.ndindex(psi.shape[1], 2):
-            goal = (2.0 * sign - 1.0) * np.asarray((self._matrix.T @ psi[:, [j]]).toarray())[:, 0]
+            functional = (2.0 * sign - 1.0) * psi[:, [j]].toarray()[:, 0]
+            goal = np.asarray(self._matrix.T @ functional)
             scale = self._rho * self._length(goal) or 1.0
             answer = program.maximize(np.concatenate([self._rho * goal / scale, np.zeros(errors)]))
             first, _, above, below, _ = answer.duals
@@ -86,7 +87,8 @@ class StrictBounds:
             if answer.infeasible and self._dual(0.0 * goal, y, s, t, values, chi) < 0.0:
                 raise _contradiction()
             plain = self._dual(goal, (2.0 * sign - 1.0) * start[:, j], 0.0 * s, 0.0 * t, values, chi)
-            found[sign, j] = (2.0 * sign - 1.0) * min(self._dual(goal, y, s, t, values, chi), plain)
+            bounds = [self._dual(goal, y, s, t, values, chi), plain, self._of_bounds(functional)]
+            found[sign, j] = (2.0 * sign - 1.0) * min(bounds)
         return found
 
     def intersected(self, ends: Array, psi: Any, values: Array, level: float, start: Array) -> Array:
@@ -146,6 +148,12 @@ class StrictBounds:
     def _length(self, functional: Array) -> float:
         """``‖f‖_{L^-1}``, but for rounding."""
         return float(np.sqrt(max(float(functional @ self._inverse.apply(functional[:, None])[:, 0]), 0.0)))
+
+    def _of_bounds(self, functional: Array) -> float:
+        """What the bounds alone say of a functional on the dofs, from above."""
+        asked = functional != 0.0
+        terms = functional[asked] * np.where(functional > 0.0, self._upper, self._lower)[asked]
+        return float(np.sum(terms)) + 4.0 * EPS * terms.size * float(np.sum(np.abs(terms)))
 
     def _dual(self, goal: Array, y: Array, above: Array, below: Array, values: Array, chi: float) -> float:
         """The bound at a dual point, from above; `above` and `below` are s and t where there are bounds."""

@@ -73,7 +73,7 @@ class Evidence(Shown):
         """What is assumed of the truth, in words."""
         space = self.problem.parameters
         members = [part.words for part in self._known.parts]
-        members += [space.bounds.words] if space.bounds is not None else []
+        members += [each.words for each in (space.bounds, space.part) if each is not None]
         if space.ball is None:
             where = "a part in" if space.remainder is not None else "nothing outside of"
             members.insert(0, f"{where} the span of the {space.dimension} functions of the class")

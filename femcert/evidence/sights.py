@@ -55,7 +55,8 @@ class BallInverse:
         ball, B, k = space.ball, space.matrix, space.dimension
         assert ball is not None
         parts = space.parts_of_form(ball.norm, ball.length) if k == space.size and issparse(B) else None
-        self.form = L = B.T @ (space.ball_form @ B)
+        parts = None if space.part is not None and space.part.free else parts
+        self.form = L = space.ball_of_coordinates
         self._known_root: Any = None
         if parts is not None:
             self._known_root = csr_matrix(diags(parts[0] ** -0.5) @ parts[1] @ B)

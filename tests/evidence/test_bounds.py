@@ -163,6 +163,14 @@ def test_the_limit_is_that_of_two_truths(seed):
     assert sharp <= limits[0].half_length
 
 
+def test_what_the_bounds_say_themselves_is_exact():
+    problem = positive(3, lower=0.0, upper=0.25)
+    interval = fc.evidence(problem, data(problem, np.zeros(5), std=1e3)).interval(np.eye(8)[0])
+    assert interval.lower.value == 0.0
+    assert interval.upper.value == pytest.approx(0.25, rel=1e-12)
+    assert interval.upper.value >= 0.25
+
+
 def test_clarabel_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     problem = positive(0)
