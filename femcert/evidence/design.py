@@ -294,8 +294,8 @@ def design(
     added = np.array([each.std for each in asked])
     if simultaneous and np.any(added > 0.0):
         raise InputError("the noise of a reading that was not made has no simultaneous interval")
-    # With bounds, half of the level goes to these intervals.
-    zeta = law.zeta / (2.0 if base._bounded else 1.0)
+    # With bounds, half of the level goes to these intervals; simultaneous ones are one event.
+    zeta = law.zeta / (2.0 if base._bounded and not simultaneous else 1.0)
     seen = Foreseen(known, targets, free, added, law, zeta / len(asked), simultaneous, not base._bounded)
     chosen = _order(order, m, lambda: seen.best_order(levels[0]))
     halved = [max(m // part, 1) for part in (1, 2, 4, 8)]

@@ -202,6 +202,11 @@ class Evidence(Shown):
     def _strict(self) -> StrictBounds | None:
         return strict_bounds(self._known, self.data)
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether half of the level goes to ends that hold for truths within bounds."""
+        return self._strict is not None
+
     def _end(self, value: float, side: str) -> Bound:
         return self._bound(value, side, "affine interval", signed=True)
 

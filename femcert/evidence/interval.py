@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..bound import Bound
 from ..checks import number
 from ..errors import InputError
