@@ -283,7 +283,7 @@ MISTAKES = {
         "class.functions: the columns .* linearly dependent",
     ),
     "confidence of one": (sub("confidence = 0.95", "confidence = 1.0"), "data.confidence is 1.0"),
-    "no noise level": (sub("confidence = 0.95", ""), "data.noise_level and data.confidence are both missing"),
+    "nothing of the noise": (in_file("data.csv", ",deviation", ",remark"), "nothing is said of the noise"),
     "two noise levels": (sub("confidence = 0.95", "confidence = 0.95\nnoise_level = 1"), "both given"),
     "no data": (sub(DATA_KEY, ""), "data.file and data.values are both missing"),
     "data twice": (sub(DATA_KEY, DATA_KEY + "\nvalues = [1.0]"), "data.file and data.values are both given"),
