@@ -167,6 +167,8 @@ class Observed:
         The same for free directions of norm one.
     turn
         Rows that combine whitened data to those that are used; None: all of them.
+    lift
+        For a ball: ``L^-1 T' a`` for columns a, as fields ``(N, n)``.
     """
 
     forward: LinearMap
@@ -176,6 +178,7 @@ class Observed:
     rounding: float
     loose: float
     turn: Array | None = None
+    lift: Callable[[Array], Array] | None = None
 
     @property
     def sights(self) -> list[Sight]:
@@ -197,8 +200,10 @@ class Observed:
         """With combinations of the data instead of all of them."""
         size = float(np.linalg.norm(turn, 2))
         parts = tuple(part.turned(turn) for part in self.parts)
-        rounding, loose = size * self.rounding, size * self.loose
-        return replace(self, free=turn @ self.free, parts=parts, turn=turn, rounding=rounding, loose=loose)
+        rounding, loose, lift = size * self.rounding, size * self.loose, self.lift
+        lifted = None if lift is None else lambda weights: lift(turn.T @ weights)
+        found = replace(self, free=turn @ self.free, parts=parts, turn=turn, lift=lifted)
+        return replace(found, rounding=rounding, loose=loose)
 
     def targets(self, functionals: Any) -> tuple[list[Target], Array]:
         """Functionals on the dofs, sparse ``(N, n)``, as the sets and the free directions see them; in batches."""
@@ -249,7 +254,12 @@ def _of_ball(forward: LinearMap, data: Data) -> Observed:
     if ball.centre is not None:
         rounding += relative * data.norm(forward.apply(ball.centre[:, None])[:, 0])
     part = Part(ball.words, sight, lambda functionals: inverse.target(np.asarray(B.T @ functionals), lifted))
-    return Observed(forward, A, directions, (part,), rounding, relative * float(np.linalg.norm(A)))
+    loose = relative * float(np.linalg.norm(A))
+
+    def lift(weights: Array) -> Array:
+        return np.asarray(B @ (inverse.apply(rows @ weights) if inverse.half else lifted @ weights))
+
+    return Observed(forward, A, directions, (part,), rounding, loose, lift=lift)
 
 
 def _of_span(forward: LinearMap, data: Data) -> Observed:

@@ -11,6 +11,7 @@ eigenvalue nu of both is at most ``max(t, nu_t)`` for every ``t > theta_W / kapp
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,9 @@ class Pencils:
         U[:, m:] = V
         del V
         forward.exact("a modulus")
+        # Combinations of the data that were kept, where they are too many; a root of the form that weighs them.
+        self._mixed: Array | None = None
+        self._root: Array | None = None
         self._lift(U[:, :m], self._weights())
         self._reduce(U, m, theta, rest)
 
@@ -86,6 +90,22 @@ class Pencils:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
         return dense(self._forward.parameters.matrix.T @ self._forward.adjoint(weights))
 
+    def weighed(self, form: Array) -> Pencils:
+        """The same with ``F' S F`` in place of ``F' F``, for a positive definite S; nothing is factorized anew."""
+        result, S = copy.copy(self), form
+        if self._mixed is not None:
+            # S >= C' (C S^-1 C')^-1 C for the combinations C of the data that were kept.
+            S = np.linalg.inv(self._mixed @ np.linalg.solve(S, self._mixed.T))
+        size = float(np.linalg.norm(S, 2))
+        observed = self._seen.T @ (self._combine @ S @ self._combine.T) @ self._seen
+        result._observed = (observed + observed.T) / 2.0
+        result._leak, result.balance = float(np.sqrt(size)) * self._leak, size * self.balance
+        values, V = np.linalg.eigh(form)
+        result._root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
+        # More eigenvectors would be those of the other form.
+        result._count = MOST_MODES
+        return result
+
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
         weights = self._weights()
@@ -94,7 +114,8 @@ class Pencils:
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
         values = self._forward.apply(self._forward.parameters.matrix @ X)
-        return values if self.data is None else self.data.whiten(values)
+        seen = values if self.data is None else self.data.whiten(values)
+        return seen if self._root is None else np.asarray(self._root @ seen)
 
     def least_misfit(self, values: Array, radius: float, most: float) -> float:
         """Lower bound of ``‖F x - y‖_Y`` over all x with ``‖x‖_L <= radius`` and ``‖x‖_Q <= most``.
@@ -162,6 +183,7 @@ class Pencils:
         if not len(singular) or not singular[0] > CLEAR * error:
             raise SolveError("the sensors see no parameter of the class to rounding")
         if len(singular) > MOST_MODES:
+            self._mixed = combine[:MOST_MODES]
             return self._lift(Z[:, :MOST_MODES], weights @ combine[:MOST_MODES].T)
         self._taken, self._combine = weights, combine
         # F x = G' Q' L x for all x, up to so many times the norm of x in L.
@@ -218,7 +240,7 @@ class Pencils:
         # F on the turned U, the singular values and then zeros but for rounding; how symmetric L is shows more of it.
         seen, blurred = (self._singular[:, None] * part[:r] for part in (self._form, self._form - self._form.T))
         self._leak = self._missed + float(np.linalg.norm(blurred))
-        self._observed = seen.T @ seen
+        self._seen, self._observed = seen, seen.T @ seen
 
     def _coupled(self, form: Array, mass: Array) -> Array:
         """``C' C = D' L D``, where ``D = L^-1 M U - U inner`` spans what M takes U to in W.
