@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,7 +14,7 @@ from ..checks import Array
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
-from ..problem.noise import Noise
+from ..problem.noise import Gaussian, Noise
 from ..stability.pencil import Pencils
 from .consistent import Fit, fit, inconsistent
 from .feasible import Feasible
@@ -112,12 +111,10 @@ class Distances:
             The radius of the centre.
         """
         apart = self.law.apart(self.law.zeta)
-        known = apart is not None
         level = float(max(-ndtri(self.law.zeta), 0.0)) if apart is None else max(apart, 0.0)
-        value = self._hidden(level)
         source = "norm of a truth that the data hide" if self.law.zeta else "half the distance of two consistent truths"
-        upper = self.radius(self.centre)
-        if known and self.law.proven:
+        upper, value = self.radius(self.centre), self._hidden(level)
+        if apart is not None and self.law.proven:
             # A statement about all procedures at this level of the noise: nothing in it is random.
             return Bound(value, "lower", source), upper
         return Bound(value, "estimate", source), upper
@@ -128,20 +125,14 @@ class Distances:
             # Without noise at random the least misfit is no part of what is left open.
             missed = 0.0 if self.law.zeta else float(self._ellipsoid.least + self._ellipsoid.allowance)
             return hidden_on_span(known, level, missed)
-        q = self._kept("hidden", lambda: hidden_on_ball(self.problem, self.data, known, self._pencils, level))
+        key = ("hidden", level, None if known.turn is None else known.turn.tobytes())
+        if key not in self._shared:
+            self._shared[key] = hidden_on_ball(self.problem, self.data, known, self._pencils, level)
+        q = self._shared[key]
         if self.law.zeta:
             return space.norm(q) if space.bounds is None else pair_within_bounds(space, q)
         seen = self.data.whiten(known.forward.apply(q[:, None])[:, 0])
         return pair_on_ball(known, self._values, q, seen, level) if space.bounds is None else 0.0
-
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """What is the same for all data of this law, unless that depends on their values."""
-        if not self.law.fixed:
-            return make()
-        key = (name, self.law)
-        if key not in self._shared:
-            self._shared[key] = make()
-        return self._shared[key]
 
     @property
     def _pencils(self) -> Pencils:
@@ -152,7 +143,14 @@ class Distances:
 
     @cached_property
     def _ridge(self) -> Ridge:
-        return self._kept("ridge", lambda: Ridge(self._known, self._pencils, self.law))
+        # Where the law depends on the data, multipliers are chosen as if all deviations were one.
+        law = self.law if self.law.fixed else Gaussian(self.law.zeta)
+        if self._known.turn is not None:
+            return Ridge(self._known, self._pencils, law)
+        key = ("ridge", law)
+        if key not in self._shared:
+            self._shared[key] = Ridge(self._known, self._pencils, law)
+        return cast(Ridge, self._shared[key])
 
     def _from_centre(self, q: Array) -> float:
         space, ridge = self.problem.parameters, self._ridge
@@ -160,7 +158,7 @@ class Distances:
         tau = 0.0 if space.remainder is None else space.remainder.size
         level = self.law.size(len(self._values), self.law.zeta)
         about = np.asarray(space.matrix @ split.coordinates) - np.asarray(self.centre)
-        inside = space.norm(about) + ridge.lengths.total + ridge.rounding(self._values, level)
+        inside = space.norm(about) + ridge.length(self.law) + ridge.rounding(self._values, level)
         rounding = self.problem.rounding * (split.size + space.norm(np.asarray(self.centre)))
         return float(np.hypot(inside, split.outside + tau)) + rounding
 

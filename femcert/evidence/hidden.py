@@ -34,10 +34,8 @@ def hidden_on_ball(problem: Problem, data: Data, known: Observed, pencils: Penci
     m, others = len(known.free), known.sights[1:]
     # Roughly, the other sets move the data like noise.
     form = np.linalg.inv(np.eye(m) + sum((s.radius / apart) ** 2 * s.gram for s in others))
-    if known.turn is not None:
-        form = known.turn.T @ form @ known.turn
     plain = known.turn is None and not others
-    weighed = pencils if plain else pencils.weighed((form + form.T) / 2.0)
+    weighed = pencils if plain else pencils.weighed((form + form.T) / 2.0, known.turn)
     q = Modulus(problem, radius=space.ball.radius, pencils=weighed).worst(apart)
     seen = known.turned(data.whiten(known.forward.apply(q[:, None])[:, 0]))
     size = pencils.ball.norm_from_above(space.project(q)[0])
@@ -126,18 +124,25 @@ def hidden_on_span(known: Observed, apart: float, missed: float = 0.0) -> float:
 
     With `missed`, what the class misses of the data: ``(x_LS, 0)`` plus and minus that truth both explain them.
     """
-    U, s, Vt = np.linalg.svd(known.free, full_matrices=False)
-    inverse, weakest = (Vt.T / s) @ U.T, U[:, -1]
+    U, s, Vt = np.linalg.svd(known.free, full_matrices=True)
+    f = len(s)
+    inverse, weakest, rest = (Vt.T / s) @ U[:, :f].T, U[:, f - 1], U[:, f:]
     if not apart > missed:
         return 0.0
-    moved, tau = np.zeros(len(U)), 0.0
-    for part in known.parts:
-        size = float(np.sqrt(max(weakest @ part.sight.gram @ weakest, 0.0)))
-        moved += part.sight.radius * (part.sight.gram @ weakest) / (size or 1.0)
-        tau += 0.0 if part.systematic else part.sight.radius
-    outside = missed + PARTS * float(np.linalg.norm(moved - U @ (U.T @ moved)))
-    room = np.sqrt(np.maximum(apart**2 - outside**2, 0.0))
-    inside = inverse @ (weakest[:, None] * room + np.outer(moved, PARTS))
-    sizes = np.hypot(np.linalg.norm(inside, axis=0), PARTS * tau) * (outside <= apart)
-    error = known.loose / float(s[-1])
-    return float(sizes.max()) * KEPT / (1.0 + error)
+    best = 0.0
+    for nu in MULTIPLIERS if known.parts else MULTIPLIERS[:1]:
+        moved, tau = np.zeros(len(U)), 0.0
+        for part in known.parts:
+            # x = r T' g / ‖T' g‖ moves the weakest direction, and less and less what the class does not reach.
+            K = part.sight.gram
+            system = rest.T @ K @ rest
+            shift = nu * max(float(np.trace(system)), 1e-300) * np.eye(len(system))
+            g = weakest - rest @ np.linalg.solve(system + shift, rest.T @ (K @ weakest))
+            moved += part.sight.radius * (K @ g) / (float(np.sqrt(max(g @ K @ g, 0.0))) or 1.0)
+            tau += 0.0 if part.systematic else part.sight.radius
+        outside = missed + PARTS * float(np.linalg.norm(rest.T @ moved))
+        room = np.sqrt(np.maximum(apart**2 - outside**2, 0.0))
+        inside = inverse @ (weakest[:, None] * room + np.outer(moved, PARTS))
+        sizes = np.hypot(np.linalg.norm(inside, axis=0), PARTS * tau) * (outside <= apart)
+        best = max(best, float(sizes.max()))
+    return best * KEPT / (1.0 + known.loose / float(s[-1]))

@@ -14,14 +14,12 @@ of ``L + T' (S + c C^-1 A A' C^-1) T`` in Q, any c >= 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg.accuracy import EPS, dense_rounding
-from ..problem.noise import Gaussian, Noise
+from ..problem.noise import Noise
 from ..stability.pencil import Pencils
 from .sights import Observed
 
@@ -33,39 +31,24 @@ SHARES, QUIET = (0.0, 0.1, 1.0), 1e-12
 PENALTY = 1e3
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """What the distance of the truth from the centre is made of, each part from above.
+class Ridge:
+    """The centre as a linear map of the data, with multipliers for which its distance from the truth is least.
+
+    They are chosen before the data.
+
+    Parameters
+    ----------
+    known, pencils
+        The experiment, with all that its eigenproblems have in common.
+    law
+        The noise for which the multipliers are chosen.
 
     Attributes
     ----------
     bias
-        Of the class.
+        The worst case over the ball, from above.
     others
-        Of each of the other sets, such as errors of the model.
-    noise
-        At the level of the noise.
-    """
-
-    bias: float
-    others: tuple[float, ...]
-    noise: float
-
-    @property
-    def total(self) -> float:
-        """Their sum."""
-        return self.bias + sum(self.others) + self.noise
-
-
-class Ridge:
-    """The centre as a linear map of the data, with multipliers for which its distance from the truth is least.
-
-    They are chosen before the data: where the law of the noise depends on the data, as if all deviations were one.
-
-    Attributes
-    ----------
-    lengths
-        What the truth is away from the centre at most.
+        What each of the other sets, such as errors of the model, adds at most.
     spread
         ``‖W‖``, from data to Q.
 
@@ -84,9 +67,15 @@ class Ridge:
         self._check_free()
         fields = np.hstack([known.lift(np.eye(m)), known.directions])
         self._fields, self._gram = fields, fields.T @ (known.forward.parameters.weight @ fields)
-        self._choose(law if law.fixed else Gaussian(law.zeta))
-        self.lengths = self._lengths(self._matrix, law, *self._chosen)
-        self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._seen(self._matrix))[-1], 0.0)))
+        self.chosen = self._choose(law)
+        self.matrix = self._map(*self.chosen)
+        self._noise = self._seen(self.matrix)
+        self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
+        self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._noise)[-1], 0.0)))
+
+    def length(self, law: Noise) -> float:
+        """How far the truth is from the centre at most, at the level of the noise."""
+        return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
 
     def _check_free(self) -> None:
         A = self._known.free
@@ -99,12 +88,7 @@ class Ridge:
             )
         self._rest, self._inverse = U[:, f:], (Vt.T / s) @ U[:, :f].T
 
-    def _unturned(self, form: Array) -> Array:
-        """A form on the combinations of the data that are used, as one on all data."""
-        turn = self._known.turn
-        return form if turn is None else np.asarray(turn.T @ form @ turn)
-
-    def _choose(self, law: Noise) -> None:
+    def _choose(self, law: Noise) -> tuple[float, Array]:
         """The multipliers with the least total length, on a grid that is made finer about the best of them."""
         m, rho = len(self._grams[0]), self._radii[0]
         quiet = QUIET * float(np.linalg.norm(self._grams[0], 2)) * rho**2
@@ -115,15 +99,19 @@ class Ridge:
             C = unit * np.eye(m) + share * added
             grid = np.linspace(LOW, HIGH, POINTS)
             for _ in range(1 + ROUNDS):
-                totals = [self._lengths(self._map(10.0**t / rho**2, C), law, 10.0**t / rho**2, C).total for t in grid]
+                totals = [self._total(10.0**t / rho**2, C, law) for t in grid]
                 i, step = int(np.argmin(totals)), np.ptp(grid) / (len(grid) - 1)
                 best = (totals[i], 10.0 ** grid[i] / rho**2, C)
                 grid = np.linspace(grid[i] - 0.75 * step, grid[i] + 0.75 * step, 6)
             found.append(best)
-        total, *self._chosen = min(found, key=lambda one: one[0])
+        total, mu, C = min(found, key=lambda one: one[0])
         if not np.isfinite(total):
             raise UncertifiedError("no worst-case bias of a centre could be bounded on this ball: rounding hides it")
-        self._matrix = self._map(*self._chosen)
+        return mu, C
+
+    def _total(self, mu: float, C: Array, law: Noise) -> float:
+        seen = self._seen(self._map(mu, C))
+        return self._bias(mu, C) + sum(self._others(seen)) + law.length(seen, self._count, law.zeta)
 
     def _map(self, mu: float, C: Array) -> Array:
         """W in terms of the fields: rows for a, then for z."""
@@ -138,13 +126,12 @@ class Ridge:
         lost = 16.0 * len(gram) * EPS * float(np.linalg.norm(self._gram, 2)) * float(np.linalg.norm(matrix, 2)) ** 2
         return np.asarray((gram + gram.T) / 2.0 + min(lost, float(np.trace(gram))) * np.eye(len(gram)))
 
-    def _lengths(self, matrix: Array, law: Noise, mu: float, C: Array) -> Lengths:
-        seen = self._seen(matrix)
+    def _others(self, seen: Array) -> tuple[float, ...]:
+        """``r_j ‖W T_j‖``."""
         values, V = np.linalg.eigh(seen)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
         pairs = zip(self._radii[1:], self._grams[1:], strict=True)
-        others = tuple(float(r * np.sqrt(max(np.linalg.eigvalsh(root @ K @ root.T)[-1], 0.0))) for r, K in pairs)
-        return Lengths(self._bias(mu, C), others, law.length(seen, self._count, law.zeta))
+        return tuple(float(r * np.sqrt(max(np.linalg.eigvalsh(root @ K @ root.T)[-1], 0.0))) for r, K in pairs)
 
     def _bias(self, mu: float, C: Array) -> float:
         """``rho lam^-1/2``, infinite where rounding hides it."""
@@ -154,12 +141,12 @@ class Ridge:
         if A.shape[1]:
             c = PENALTY * float(np.linalg.norm(S, 2)) / float(np.linalg.norm(inverse @ A, 2)) ** 2
             S = S + c * (inverse @ A) @ (inverse @ A).T
-        least = self._pencils.weighed(self._unturned(S)).least(1.0)[0]
+        least = self._pencils.weighed(S, self._known.turn).least(1.0)[0]
         return float(self._radii[0] / np.sqrt(least)) if least > 0.0 else np.inf
 
     def centre(self, values: Array) -> Array:
         """The field about the centre of the ball, for whitened data b."""
-        return np.asarray(self._fields @ (self._matrix @ values))
+        return np.asarray(self._fields @ (self.matrix @ values))
 
     def rounding(self, values: Array, level: float) -> float:
         """What rounding may have moved the distance of the truth from the centre by.
@@ -170,13 +157,13 @@ class Ridge:
             b, and what the noise moves it by at most.
         """
         known, K, A = self._known, self._grams[0], self._known.free
-        weights = self._matrix @ values
+        weights = self.matrix @ values
         a = weights[: len(K)]
         relative = known.sights[0].rounding + dense_rounding(*K.shape)
         lost = self.spread * (relative * float(np.linalg.norm(K, 2) * np.linalg.norm(a)) + known.rounding)
         lost += relative * float(np.abs(weights) @ np.sqrt(np.diag(self._gram)))
         if A.shape[1]:
-            left = self._matrix @ A
+            left = self.matrix @ A
             left[len(K) :] -= np.eye(A.shape[1])
             missed = float(np.linalg.norm(self._gram, 2)) ** 0.5 * float(np.linalg.norm(left, 2))
             moved = sum(s.radius * float(np.linalg.norm(s.gram, 2)) ** 0.5 for s in known.sights)
