@@ -238,7 +238,7 @@ class _Chunk:
     def __init__(self, whole: BlockFluxes, elements: NDArray[np.int64]) -> None:
         self.whole, self.elements = whole, elements
         mesh, r = whole.r.sampler.mesh, whole.r
-        corners = mesh.p[:, mesh.t[:, elements]].reshape(2, -1)
+        corners = np.ascontiguousarray(mesh.p[:, mesh.t[:, elements]].reshape(2, -1))
         alone = type(mesh)(corners, np.arange(corners.shape[1]).reshape(-1, len(elements)), validate=False)
         self.sampler = Sampler(alone, r.sampler.order)
         self.A, self.C = (part if part.shape[0] == 1 else part[elements] for part in (r.norm.A, r.norm.C))
