@@ -26,6 +26,7 @@ from .certificate import (
 from .errors import (
     CandidateError,
     CoarseMeshError,
+    DatasetError,
     FemcertError,
     InconsistentError,
     InputError,
@@ -33,6 +34,7 @@ from .errors import (
     UncertifiedError,
 )
 from .evidence import (
+    Design,
     Evidence,
     Interval,
     IntervalTable,
@@ -42,6 +44,8 @@ from .evidence import (
     Refutation,
     RegionClaims,
     Value,
+    best_dimension,
+    design,
     evidence,
 )
 from .linalg import use_backend
@@ -59,6 +63,7 @@ from .problem import (
     EllipticCoefficient,
     EllipticSource,
     Experiments,
+    ForwardMap,
     FullSpace,
     FunctionSpace,
     Given,
@@ -78,13 +83,24 @@ from .problem import (
     RegionSensors,
     RegionSpace,
     Representers,
+    Samples,
     Sensors,
     SineSpace,
     StateEquation,
     StrongForm,
     Tomography,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
+from .report import (
+    plot_design,
+    plot_evidence,
+    plot_modulus,
+    plot_selection,
+    plot_sensitivity,
+    plot_stability,
+    plot_study,
+    write_fields,
+    write_report,
+)
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -98,7 +114,7 @@ from .residual import (
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, refinement_study
+from .study import Case, Study, datasets, refinement_study
 
 __version__ = _version("femcert")
 
@@ -116,6 +132,8 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "DatasetError",
+    "Design",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
@@ -125,6 +143,7 @@ __all__ = [
     "ExactRadius",
     "Experiments",
     "FemcertError",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "GaussNewton",
@@ -159,6 +178,7 @@ __all__ = [
     "Representers",
     "ResidualRadius",
     "Rule",
+    "Samples",
     "Selection",
     "Sensors",
     "SineSpace",
@@ -173,10 +193,13 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "Value",
+    "best_dimension",
     "boundary_norm",
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "datasets",
+    "design",
     "dual_norm",
     "evidence",
     "flux_majorant",
@@ -185,8 +208,11 @@ __all__ = [
     "learn",
     "load_mesh",
     "no_harm",
+    "plot_design",
+    "plot_evidence",
     "plot_modulus",
     "plot_selection",
+    "plot_sensitivity",
     "plot_stability",
     "plot_study",
     "poincare_constant",

@@ -54,7 +54,8 @@ class Rule(ABC):
         problem, data
             What is reconstructed, from which measurements.
         solvers
-            ``"baseline"`` and ``"learned"`` as `no_harm` got them, for rules that run them on data of their own.
+            ``"baseline"`` and ``"learned"`` as `no_harm` got them, several learned ones as a mapping; for rules that
+            run them on data of their own.
 
         Raises
         ------
@@ -98,7 +99,7 @@ class Rule(ABC):
 
     @property
     def uses_solvers(self) -> bool:
-        """Whether `prepare` runs the solvers on data of its own: it is then called for each learned candidate."""
+        """Whether `prepare` is called for each of several learned candidates, with that one as ``"learned"``."""
         return False
 
     def to_dict(self) -> dict[str, Any]:

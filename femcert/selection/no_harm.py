@@ -122,7 +122,8 @@ def no_harm(
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     named = _named(learned)
     asked = None if regions is None else Regions(problem, data, regions)
-    judges, refusal = _prepared(problem, data, rule.shared_by(len(named)), baseline, named)
+    solvers = {"baseline": baseline, "learned": learned}
+    judges, refusal = _prepared(problem, data, rule.shared_by(len(named)), solvers, named)
     rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
@@ -179,18 +180,14 @@ def _named(learned: Any) -> dict[str, Any]:
 
 @stage("rule")
 def _prepared(
-    problem: Problem, data: Data, rule: Rule, baseline: Any, named: dict[str, Any]
+    problem: Problem, data: Data, rule: Rule, solvers: dict[str, Any], named: dict[str, Any]
 ) -> tuple[dict[str, Judge], Exception | None]:
     """The judge of each candidate, with everything computed that is the same, or why there is none."""
     try:
         if not rule.uses_solvers:
-            one = attempt(lambda: rule.prepare(problem, data, {"baseline": baseline, **named}), None)
-            return dict.fromkeys(named, one), None
-        made = {}
-        for name, each in named.items():
-            solvers = {"baseline": baseline, "learned": each}
-            made[name] = attempt(partial(rule.prepare, problem, data, solvers), None)
-        return made, None
+            return dict.fromkeys(named, attempt(lambda: rule.prepare(problem, data, solvers), None)), None
+        each = {name: {**solvers, "learned": learned} for name, learned in named.items()}
+        return {name: attempt(partial(rule.prepare, problem, data, own), None) for name, own in each.items()}, None
     except CandidateFailure as failure:
         return {}, _cause(failure)
 
