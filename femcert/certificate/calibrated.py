@@ -172,9 +172,10 @@ class CalibratedJudge(Judge):
             return replace(found, radius=replace(found.radius, source="ExactRadius, for every truth of the class"))
         radii = self.calibration.radii
         if not radii:
-            raise UncertifiedError(f"no radius holds whatever the truth ({self._why}), and a solver failed in a trial")
-        level = f"{100.0 * (1.0 - self.data.law.zeta):g} %"
-        source = f"error in {level} of {self.calibration.samples} trials; whatever the truth, there is no radius"
+            reason = f"there is no radius for every truth of the class: {self._why}"
+            raise UncertifiedError(f"{reason}; and none of trials, of which there are too few or a solver failed")
+        n, level = self.calibration.samples, f"{100.0 * (1.0 - self.data.law.zeta):g} %"
+        source = f"error in {level} of {n} trials; for every truth of the class there is no radius"
         return self.certificate(candidate, Bound(radii.get(role, max(radii.values())), "estimate", source))
 
     def compare(self, baseline: Candidate, learned: Candidate) -> ScoreComparison:

@@ -20,7 +20,7 @@ from scipy.special import betaincinv
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..problem.base import Problem
-from ..problem.constraints import conformal_quantile
+from ..problem.constraints import conformal_quantile, fewest_samples
 from ..problem.data import Data
 from ..problem.samples import Samples, whitened
 from .scores import Comparer, Pairs, Prior, scores
@@ -35,7 +35,7 @@ ORDER = 3
 def harm_bound(harmed: Any, trials: int, confidence: float) -> Any:
     """The upper bound of Clopper and Pearson of the rate of an event that `trials` have shown `harmed` times."""
     found = betaincinv(np.add(harmed, 1.0), np.maximum(np.subtract(trials, harmed), 1.0), confidence)
-    return np.where(np.less(harmed, trials), np.minimum(found * (1.0 + 1e-12), 1.0), 1.0)
+    return np.where(np.less(harmed, trials), found, 1.0)
 
 
 def fewest_trials(harm: float, confidence: float) -> int:
@@ -181,7 +181,6 @@ def calibrate(
     t = lowest_threshold(final, worse[half:], found[chosen], harm, confidence)
     accepted = np.zeros(n - half, dtype=bool) if t is None else final >= t
     harmed, gain = int(np.sum(accepted & worse[half:])), int(np.sum(accepted & better[half:]))
-    level = 1.0 - data.law.zeta
     return Calibration(
         score=chosen,
         threshold=t,
@@ -195,7 +194,7 @@ def calibrate(
         better=int(np.sum(better[half:])),
         gained=gain,
         seed=samples.seed,
-        radii={role: conformal_quantile(errors[:, i], level) for i, role in enumerate(ROLES) if usable.all()},
+        radii=_radii(errors, 1.0 - data.law.zeta),
         prior=prior,
         comparer=comparer,
         surprises=prior.surprise(pairs.values[half:]),
@@ -214,6 +213,13 @@ def _run(
         # Whatever stands for a failed one: its trial is never accepted.
         parts.append(comparer(values[rows], *(np.nan_to_num(found[role]) for role in ROLES)))
     return Pairs.joined(parts), np.concatenate(errors)
+
+
+def _radii(errors: Array, level: float) -> dict[str, float]:
+    """Quantiles of the errors; none where a solver failed, or where there are too few trials for the level."""
+    if not np.all(np.isfinite(errors)) or len(errors) < fewest_samples(level):
+        return {}
+    return {role: conformal_quantile(errors[:, i], level) for i, role in enumerate(ROLES)}
 
 
 def _across(pairs: Pairs, readings: Array) -> dict[str, Array]:
