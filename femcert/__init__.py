@@ -10,8 +10,10 @@ from importlib.metadata import version as _version
 from . import learn
 from .bound import Bound
 from .certificate import (
+    Calibrated,
     Certificate,
     Comparison,
+    ConformalRadius,
     Dominance,
     ExactRadius,
     GuaranteedRadius,
@@ -122,6 +124,7 @@ __all__ = [
     "AverageSensors",
     "Bound",
     "BoundarySensors",
+    "Calibrated",
     "Candidate",
     "CandidateError",
     "Case",
@@ -129,6 +132,7 @@ __all__ = [
     "CoarseMeshError",
     "CoarseSpace",
     "Comparison",
+    "ConformalRadius",
     "CoordinateSpace",
     "CosineSpace",
     "Data",

@@ -139,7 +139,7 @@ def no_harm(
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
     try:
-        base = attempt(lambda: _certified(next(iter(judges.values())), safe), None)
+        base = attempt(lambda: _certified(next(iter(judges.values())), safe, "baseline"), None)
     except CandidateFailure as failure:
         reason = f"the baseline cannot be certified: {_cause(failure)}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
@@ -201,8 +201,8 @@ def _cause(failure: CandidateFailure) -> Exception:
 
 
 @stage("certificates")
-def _certified(judge: Judge, candidate: Candidate) -> Certificate:
-    return judge.certified(candidate)
+def _certified(judge: Judge, candidate: Candidate, role: str) -> Certificate:
+    return judge.certified(candidate, role)
 
 
 def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
@@ -304,7 +304,7 @@ def _judged(
         raise
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
-        other = attempt(lambda: _certified(judge, candidate), None)
+        other = attempt(lambda: _certified(judge, candidate, "learned"), None)
         if not np.isfinite(other.radius.value):
             raise CandidateFailure(f"its radius is {other.radius.value}")
         return candidate, other, attempt(lambda: judge.compare(safe, candidate), None)
