@@ -32,7 +32,19 @@ from .errors import (
     SolveError,
     UncertifiedError,
 )
-from .evidence import Evidence, Interval, IntervalTable, Mean, Moment, Prediction, Refutation, Value, evidence
+from .evidence import (
+    Evidence,
+    EvidenceMap,
+    Flux,
+    Interval,
+    IntervalTable,
+    Mean,
+    Moment,
+    Prediction,
+    Refutation,
+    Value,
+    evidence,
+)
 from .linalg import use_backend
 from .mesh import load_mesh
 from .paper.sweep import sweep
@@ -111,9 +123,11 @@ __all__ = [
     "EllipticCoefficient",
     "EllipticSource",
     "Evidence",
+    "EvidenceMap",
     "ExactRadius",
     "Experiments",
     "FemcertError",
+    "Flux",
     "FullSpace",
     "FunctionSpace",
     "GaussNewton",

@@ -15,8 +15,9 @@ from .feasible import (
     is_large_ball,
     linearized_set,
 )
-from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value
+from .functionals import Coordinate, Flux, Functional, Mean, Moment, Prediction, Value
 from .interval import Interval, IntervalTable
+from .maps import EvidenceMap
 from .refutation import Refutation
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "ConsistentSet",
     "Coordinate",
     "Evidence",
+    "EvidenceMap",
     "Feasible",
+    "Flux",
     "Functional",
     "Interval",
     "IntervalTable",

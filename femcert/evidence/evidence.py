@@ -21,6 +21,7 @@ from .affine import Affine, Estimates, Sight
 from .bounded import StrictBounds, strict_bounds
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
+from .maps import EvidenceMap, placed, smoothed_values
 from .misfit import least_misfit, least_size
 from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
@@ -142,6 +143,21 @@ class Evidence(Shown):
         space = self.problem.parameters
         psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
         return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
+
+    def map(self, radius: float, *, points: Any = None, simultaneous: bool = False) -> EvidenceMap:
+        """Intervals of the parameter smoothed over discs, all over the domain; they hold together.
+
+        Parameters
+        ----------
+        radius
+            Of the discs. Smaller ones say more about places, and their intervals are longer.
+        points
+            Centres, ``(n, dimension)``; default: vertices about a radius apart.
+        simultaneous
+            See `interval`; else each disc has its share of the level.
+        """
+        where, names, psi = smoothed_values(self.problem.parameters, radius, points)
+        return placed(self._table(names, psi, np.zeros(len(names)), simultaneous), where, radius)
 
     def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
         asked = [as_functional(each, self.problem.parameters) for each in functionals]
