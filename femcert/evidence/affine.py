@@ -49,6 +49,11 @@ class Sight:
     gram: Array
     rounding: float = 0.0
 
+    @property
+    def reach(self) -> float:
+        """``r ‖T‖``: by how much the set may move the data."""
+        return self.radius * float(np.sqrt(np.linalg.norm(self.gram, 2)))
+
 
 @dataclass(frozen=True)
 class Target:

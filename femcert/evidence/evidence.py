@@ -17,9 +17,9 @@ from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
-from .affine import Affine, Estimates, Sight
+from .affine import Affine, Estimates, Sight, Target
 from .bounded import StrictBounds, strict_bounds
-from .functionals import Functional, as_functional
+from .functionals import Densities, Functional, as_functional, densities
 from .interval import Interval, IntervalTable
 from .maps import EvidenceMap, placed, smoothed_values
 from .misfit import least_misfit, least_size
@@ -101,10 +101,13 @@ class Evidence(Shown):
         self.problem.check_data(data)
         if not (self.data.weighs_like(data) and data.model is self.data.model):
             raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
-        other = Evidence(self.problem, data, self._base)
+        other = self._with(data)
         if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
             other._made = self._made
         return other
+
+    def _with(self, data: Data) -> Evidence:
+        return Evidence(self.problem, data, self._base)
 
     @cached_property
     def _values(self) -> Array:
@@ -142,7 +145,8 @@ class Evidence(Shown):
         asked = self._asked(functionals)
         space = self.problem.parameters
         psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
-        return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
+        std = np.array([each.std for each in asked])
+        return self._table([each.name for each in asked], psi, std, simultaneous, lambda: densities(asked, space))
 
     def map(self, radius: float, *, points: Any = None, simultaneous: bool = False) -> EvidenceMap:
         """Intervals of the parameter smoothed over discs, all over the domain; they hold together.
@@ -156,8 +160,9 @@ class Evidence(Shown):
         simultaneous
             See `interval`; else each disc has its share of the level.
         """
-        where, names, psi = smoothed_values(self.problem.parameters, radius, points)
-        return placed(self._table(names, psi, np.zeros(len(names)), simultaneous), where, radius)
+        discs, names, psi = smoothed_values(self.problem.parameters, radius, points)
+        table = self._table(names, psi, np.zeros(len(names)), simultaneous, discs.representers)
+        return placed(table, discs.points, radius)
 
     def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
         asked = [as_functional(each, self.problem.parameters) for each in functionals]
@@ -165,14 +170,16 @@ class Evidence(Shown):
             raise InputError("functionals is empty; expected at least one, such as a Mean")
         return asked
 
-    def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
-        """Intervals for functionals on the dofs, sparse columns."""
+    def _table(
+        self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool, functions: Densities
+    ) -> IntervalTable:
+        """Intervals for functionals on the dofs, sparse columns, whose densities are called for where they count."""
         zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
         strict = self._strict
         # Half of the level for each of two kinds of ends, which are then intersected; simultaneous ones are one event.
         zeta = zeta / 2.0 if strict is not None and not simultaneous else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
-        estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
+        estimates, limits, free = self._weights(psi, std, zeta / len(names), functions, simultaneous)
         middle = about + estimates.weights.T @ self._values
         half, model = estimates.half_length, self._systematic(estimates)
         deviation = np.hypot(law.deviation(estimates.weights), std)
@@ -217,30 +224,38 @@ class Evidence(Shown):
         return Bound(float(value), side, source, self.confidence, signed=signed)
 
     def _weights(
-        self, psi: Any, std: Array, zeta: float, simultaneous: bool = False
+        self, psi: Any, std: Array, zeta: float, functions: Densities, simultaneous: bool = False
     ) -> tuple[Estimates, Array | None, Array]:
         """The best weights for functionals on the dofs, the limits, and what the functionals say of free directions."""
-        law = self.law
+        law, factor = self.law, None
         key = (psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes(), zeta, simultaneous)
         if key in self._made:
             return self._made[key]
         targets, free = self._known.targets(psi)
-        limits, apart = None, law.apart(law.zeta)
         if simultaneous:
             if np.any(std > 0.0):
                 raise InputError("the noise of a reading that was not made has no simultaneous interval")
             # Without sets the weights lie in the range of A, and see only this part of the noise.
-            rank = self._affine.count if self._known.parts else self._affine.rank
-            found = self._affine.estimates(targets, free, law, zeta, simultaneous=law.factor(rank, law.zeta))
-        else:
-            found = self._affine.estimates(targets, free, law, zeta, added=std)
-            if apart is not None:
-                strict = self._strict
-                limits = self._affine.limits(targets, free, apart) if strict is None else strict.limits(psi, apart)
+            factor = law.factor(self._affine.count if self._known.parts else self._affine.rank, law.zeta)
+        found = self._affine.estimates(targets, free, law, zeta, simultaneous=factor, added=std)
+        found = self._certified(found, functions, std, zeta, factor)
+        limits = None if simultaneous else self._limits(psi, targets, free)
         if len(self._made) >= MOST_KEPT:
             self._made.pop(next(iter(self._made)))
         self._made[key] = found, limits, free
         return self._made[key]
+
+    def _certified(
+        self, found: Estimates, functions: Densities, std: Array, zeta: float, factor: float | None
+    ) -> Estimates:
+        """With biases that hold in the scope."""
+        return found
+
+    def _limits(self, psi: Any, targets: Sequence[Target], free: Array) -> Array | None:
+        apart = self.law.apart(self.law.zeta)
+        if apart is None:
+            return None
+        return self._affine.limits(targets, free, apart) if self._strict is None else self._strict.limits(psi, apart)
 
     def _systematic(self, estimates: Estimates) -> Array:
         """The part of the bias that is due to the model."""
@@ -257,7 +272,7 @@ class Evidence(Shown):
         if not singular[-1] > 0.0:
             return np.zeros(weights.shape[1])
         size = float(np.linalg.norm(self._values)) + self.law.size(len(self._values), self.law.zeta)
-        size += sum(_reach(sight) for sight in known.sights)
+        size += sum(sight.reach for sight in known.sights)
         reach = size / float(singular[-1])
         return np.asarray((np.linalg.norm(left, axis=0) + known.loose * np.linalg.norm(weights, axis=0)) * reach)
 
@@ -295,7 +310,7 @@ class Evidence(Shown):
         forward, data, known = self._known.forward, self.data, self._known
         misfit = known.turned(data.whiten(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
         level = self.law.size(len(misfit), self.law.zeta) + known.rounding
-        level += sum(_reach(part.sight) for part in known.parts if part.systematic)
+        level += sum(part.sight.reach for part in known.parts if part.systematic)
         return bool(np.linalg.norm(misfit) <= level)
 
     @cached_property
@@ -310,11 +325,14 @@ class Evidence(Shown):
             raise UncertifiedError("least_norm needs a ball, space.within_ball(radius)")
         law = self.law
         level = law.size(self._affine.dimension, law.zeta) + self._known.rounding
-        found = least_size(self._unreached, self._affine.project(self._values), level)
+        found = self._least_size(level)
         # The radius of the ball does not enter, so that it need not be right.
         if not law.proven:
             return Bound(found, "estimate", "least norm")
         return Bound(found, "lower", "least norm", self.confidence + ball.alpha)
+
+    def _least_size(self, level: float) -> float:
+        return least_size(self._unreached, self._affine.project(self._values), level)
 
     def breakdown(self, functional: Any, value: float) -> Bound:
         """The norm that the truth would need for the functional to lie on the other side of a value.
@@ -339,7 +357,7 @@ class Evidence(Shown):
             raise UncertifiedError("a breakdown needs a ball, space.within_ball(radius)")
         each = as_functional(functional, space)
         psi = csc_matrix(each.weights(space)[:, None])
-        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta)
+        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta, lambda: densities([each], space))
         middle = float(estimates.weights[:, 0] @ self._values)
         if space.ball.centre is not None:
             middle += each.value(space, space.ball.centre)
@@ -393,11 +411,6 @@ class Evidence(Shown):
         return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
 
 
-def _reach(sight: Sight) -> float:
-    """``r ‖T‖``: by how much a set may move the data."""
-    return sight.radius * float(np.sqrt(np.linalg.norm(sight.gram, 2)))
-
-
 def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:
     """What the data say about the truth: intervals, p-value, least norm, refutation.
 
@@ -409,7 +422,8 @@ def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Ev
     data
         With what is known of the noise: `Data.gaussian`, or a noise level.
     guarantee
-        ``"discrete"``: for the discretized problem.
+        ``"discrete"``: for the discretized problem. ``"continuous"``: for the equation itself, for sources that are
+        functions of a ball in the H1 norm: means and values, without limits, by two equilibrated fluxes for each.
 
     Raises
     ------
@@ -436,7 +450,8 @@ def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Ev
     """
     check_problem(problem)
     problem.check_data(data)
-    if guarantee != "discrete":
-        raise InputError(f"guarantee is {guarantee!r}; expected 'discrete'")
+    if guarantee not in ("discrete", "continuous"):
+        raise InputError(f"guarantee is {guarantee!r}; expected 'discrete' or 'continuous'")
     forward = required(problem.forward, "evidence", "data that depend linearly on the parameter", problem)
-    return Evidence(problem, data, observed(forward, data))
+    kind = Evidence if guarantee == "discrete" else ContinuousEvidence
+    return kind(problem, data, observed(forward, data))

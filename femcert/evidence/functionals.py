@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 from skfem import Basis, FacetBasis, LinearForm
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
 from ..mesh.elements import degree, same_mesh
-from ..mesh.geometry import boundary_facets, region_elements
+from ..mesh.geometry import boundary_facets, measures, region_elements
 from ..problem.forward import dense
-from ..problem.sensors import AverageSensors
+from ..problem.sensors import AverageSensors, Representers
 from ..problem.space import ParameterSpace
 
 
@@ -44,6 +45,10 @@ class Functional(ABC):
     def on(self, space: ParameterSpace) -> Array:
         """The same for coordinates, ``B' w``."""
         return np.asarray(space.matrix.T @ self.of_fields(space))
+
+    def representers(self, space: ParameterSpace) -> Representers | None:
+        """Its density on the elements, for parameters that are functions; None where it has none that is known."""
+        return None
 
     def value(self, space: ParameterSpace, parameter: Array) -> float:
         """``psi(q)`` of a dof vector."""
@@ -98,6 +103,13 @@ class Mean(_OnMesh):
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1))
         return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
 
+    def representers(self, space: ParameterSpace) -> Representers:
+        """Constant in the region."""
+        area = measures(self._basis(space).mesh)
+        chosen, n = self.elements, len(self.elements)
+        density = csr_matrix((np.full(n, 1.0 / area[chosen].sum()), (chosen, np.zeros(n, int))), shape=(len(area), 1))
+        return Representers(density, csr_matrix(density.shape))
+
 
 class Moment(_OnMesh):
     """``∫ f q`` with a function of x.
@@ -149,10 +161,17 @@ class Value(_OnMesh):
 
     def of_fields(self, space: ParameterSpace) -> Array:
         """See `Functional.of_fields`."""
+        return self._disc(space).matrix.toarray()[0]
+
+    def representers(self, space: ParameterSpace) -> Representers:
+        """Constant in the disc."""
+        return self._disc(space).representers()
+
+    def _disc(self, space: ParameterSpace) -> AverageSensors:
         whole = self._basis(space)
         if degree(whole) == 0:
             raise InputError("values of piecewise constants are their coordinates; expected a vector or a Mean")
-        return AverageSensors(whole, self.point[None], radius=self.radius).matrix.toarray()[0]
+        return AverageSensors(whole, self.point[None], radius=self.radius)
 
 
 class Flux(_OnMesh):
@@ -260,6 +279,19 @@ def as_functional(given: Any, space: ParameterSpace) -> Functional:
     if isinstance(given, str) or callable(given) or (isinstance(given, np.ndarray) and given.dtype.kind in "iu"):
         return Mean(space.basis, given)
     return Coordinate(given)
+
+
+# Called where densities count, since not all functionals have some.
+Densities = Callable[[], Representers | None]
+
+
+def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Representers | None:
+    """Those of all functionals, side by side; None where one of them has none."""
+    found = [each.representers(space) for each in functionals]
+    known = [each for each in found if each is not None and each.loads is None]
+    if len(known) < len(found):
+        return None
+    return Representers(hstack([each.means for each in known]), hstack([each.rest for each in known]))
 
 
 @LinearForm

@@ -108,8 +108,8 @@ def spread_points(mesh: Any, apart: float) -> Array:
     return np.asarray(vertices[order[first]])
 
 
-def smoothed_values(space: ParameterSpace, radius: float, points: Any) -> tuple[Array, list[str], Any]:
-    """Centres, names and functionals on the dofs, sparse columns, of means over discs.
+def smoothed_values(space: ParameterSpace, radius: float, points: Any) -> tuple[AverageSensors, list[str], Any]:
+    """Means over discs, their names, and the functionals on the dofs that they are, sparse columns.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def smoothed_values(space: ParameterSpace, radius: float, points: Any) -> tuple[
         raise InputError("a map smooths continuous functions on a mesh; for other parameters ask for a table of means")
     sensors = AverageSensors(basis, spread_points(basis.mesh, radius) if points is None else points, radius=radius)
     names = [f"about ({', '.join(f'{x:.3g}' for x in point)})" for point in sensors.points]
-    return sensors.points, names, csc_matrix(restricted(space, sensors.matrix.T))
+    return sensors, names, csc_matrix(restricted(space, sensors.matrix.T))
 
 
 def placed(table: IntervalTable, points: Array, radius: float) -> EvidenceMap:

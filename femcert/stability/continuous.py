@@ -110,7 +110,7 @@ def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
 
 
 class SourceMap:
-    """From the source of an elliptic equation to whitened data, with the energy errors of adjoint states computed once.
+    """From the source of an elliptic equation to whitened data, by adjoint states; their errors are computed once.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class SourceMap:
         On a line with point sensors, that on the mesh cut at the sensors.
     equation, system
         Its state equation, and the matrices of that.
-    adjoint, rows
-        Adjoint states of the whitened sensors (columns), and their energy errors.
+    adjoint
+        Adjoint states of the whitened sensors (columns).
     """
 
     def __init__(self, problem: Problem, whitening: Array) -> None:
@@ -146,8 +146,12 @@ class SourceMap:
         self.conditions = self.bounds if plain else _Bounds(self.problem, equation, homogeneous=False)
         self.sensors = whitening @ dense(equation.sensors.matrix)
         self.adjoint = self._solved(self.sensors.T[equation.free])
-        pairs = zip(whitening, self.adjoint.T, strict=True)
-        self.rows = np.array([self.bounds.of_sensor(weights, z) for weights, z in pairs])
+
+    @cached_property
+    def rows(self) -> Array:
+        """Energy errors of the adjoint states of the sensors."""
+        pairs = zip(self.whitening, self.adjoint.T, strict=True)
+        return np.array([self.bounds.of_sensor(weights, z) for weights, z in pairs])
 
     def _solved(self, right: Array) -> Array:
         """States (columns) for right-hand sides on the free dofs."""
