@@ -26,6 +26,7 @@ from .certificate import (
 from .errors import (
     CandidateError,
     CoarseMeshError,
+    DatasetError,
     FemcertError,
     InconsistentError,
     InputError,
@@ -33,6 +34,7 @@ from .errors import (
     UncertifiedError,
 )
 from .evidence import (
+    Design,
     Evidence,
     EvidenceMap,
     Flux,
@@ -42,7 +44,10 @@ from .evidence import (
     Moment,
     Prediction,
     Refutation,
+    RegionClaims,
     Value,
+    best_dimension,
+    design,
     evidence,
 )
 from .linalg import use_backend
@@ -60,6 +65,7 @@ from .problem import (
     EllipticCoefficient,
     EllipticSource,
     Experiments,
+    ForwardMap,
     FullSpace,
     FunctionSpace,
     Given,
@@ -79,13 +85,24 @@ from .problem import (
     RegionSensors,
     RegionSpace,
     Representers,
+    Samples,
     Sensors,
     SineSpace,
     StateEquation,
     StrongForm,
     Tomography,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
+from .report import (
+    plot_design,
+    plot_evidence,
+    plot_modulus,
+    plot_selection,
+    plot_sensitivity,
+    plot_stability,
+    plot_study,
+    write_fields,
+    write_report,
+)
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -99,7 +116,7 @@ from .residual import (
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, refinement_study
+from .study import Case, Study, datasets, refinement_study
 
 __version__ = _version("femcert")
 
@@ -117,6 +134,8 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "DatasetError",
+    "Design",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
@@ -128,6 +147,7 @@ __all__ = [
     "Experiments",
     "FemcertError",
     "Flux",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "GaussNewton",
@@ -156,11 +176,13 @@ __all__ = [
     "Problem",
     "RaySensors",
     "Refutation",
+    "RegionClaims",
     "RegionSensors",
     "RegionSpace",
     "Representers",
     "ResidualRadius",
     "Rule",
+    "Samples",
     "Selection",
     "Sensors",
     "SineSpace",
@@ -175,10 +197,13 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "Value",
+    "best_dimension",
     "boundary_norm",
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "datasets",
+    "design",
     "dual_norm",
     "evidence",
     "flux_majorant",
@@ -187,8 +212,11 @@ __all__ = [
     "learn",
     "load_mesh",
     "no_harm",
+    "plot_design",
+    "plot_evidence",
     "plot_modulus",
     "plot_selection",
+    "plot_sensitivity",
     "plot_stability",
     "plot_study",
     "poincare_constant",

@@ -13,15 +13,19 @@ weights of a functional, which may be any that are fixed before the data: those 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from skfem import Basis
 
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..mesh.elements import lagrange
 from ..mesh.geometry import diameters
+from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.data import Data
 from ..problem.elliptic import EllipticSource
@@ -30,11 +34,12 @@ from ..problem.strong import Interpolant
 from ..residual.elliptic import bounded
 from ..residual.workspace import workspace_of
 from ..stability.continuous import SourceMap
-from .affine import Estimates
+from .affine import Affine, Estimates, Sight, Target
 from .evidence import Evidence
 from .functionals import Densities
+from .interval import IntervalTable
 from .misfit import misfit_direction, size_direction
-from .sights import Observed
+from .sights import Observed, Part
 
 # What is known of the continuous problem; whatever else an `Evidence` answers is refused.
 ANSWERED = frozenset(
@@ -80,6 +85,8 @@ class DualBias:
         self._exact = SourceMap(problem, data.whiten(np.eye(data.count)))
         if self._exact.problem is not problem:
             raise _missing("sensors that are averages; point values on a line are taken on another mesh")
+        # One of the bounds that are needed, to see whether there are some.
+        self._exact.bounds.of_sensor(self._exact.whitening[0], self._exact.adjoint[:, 0])
         equation = self._exact.equation
         basis = equation.basis
         self._riesz = EllipticSource(
@@ -90,7 +97,7 @@ class DualBias:
             reaction=1.0,
             dirichlet={},
         )
-        self._length, self._diameters = ball.length, diameters(basis.mesh)
+        self.radius, self._length, self._diameters = ball.radius, ball.length, diameters(basis.mesh)
         self.shift, self.errors = self._conditions(problem, data)
 
     def _conditions(self, problem: Problem, data: Data) -> tuple[Array, Array]:
@@ -107,6 +114,24 @@ class DualBias:
         """Whitened data of a finite-element function, and how far all of them together may be off."""
         found = self._exact.predict(self._exact.space.project(parameter)[0])
         return found.values, float(np.linalg.norm(found.errors))
+
+    @cached_property
+    def sight(self) -> Sight:
+        """About what the errors of adjoint states see: errors of recovered gradients, to choose weights by.
+
+        Weights may be any; what they cost is `of`, whatever they were chosen by.
+        """
+        exact, basis = self._exact, self._riesz.basis
+        sampler, hats = Sampler(basis.mesh, 2), Basis(basis.mesh, lagrange(basis.mesh, 1))
+        none, one = np.zeros((basis.mesh.dim(), 1, 1)), np.ones((basis.mesh.nelements, 1))
+        mass, a = sampler.moments(hats, one, none), exact.bounds.equation.conductivity.at(sampler)
+        rows = []
+        for state in exact.adjoint.T:
+            slopes = sampler.gradients(basis, state)
+            smooth = [sampler.values(hats, sampler.moments(hats, slope, none) / mass) for slope in slopes]
+            rows.append((np.sqrt(a * sampler.dx) * (slopes - np.array(smooth))).ravel())
+        E = np.array(rows)
+        return Sight(self.radius * exact.bounds.friedrichs(), E @ E.T)
 
     def of(self, weights: Array, density: Array | None = None, rest: Array | None = None) -> float:
         """The dual norm for one vector of weights on whitened data.
@@ -145,9 +170,22 @@ class ContinuousEvidence(Evidence):
         self._bias = DualBias(problem, data) if bias is None else bias
         # Bounds of values are not used: they would be those of the mesh.
         self._strict = None
+        seen = self._bias.sight
+        turn = np.eye(len(seen.gram)) if self._known.turn is None else self._known.turn
+        errors = Part("", replace(seen, gram=turn @ seen.gram @ turn.T), _nothing(len(turn)))
+        self._known = replace(self._known, parts=(*self._known.parts, errors))
+        self._affine = Affine(self._known.sights, len(turn), rounding=self._known.rounding)
 
     def _with(self, data: Data) -> ContinuousEvidence:
         return ContinuousEvidence(self.problem, data, self._base, self._bias)
+
+    def table(
+        self, functionals: Sequence[Any], *, simultaneous: bool = False, samples: Any = None
+    ) -> IntervalTable:
+        """See `Evidence.table`; without samples."""
+        if samples is not None:
+            raise _missing("claims for every truth of a ball, without samples")
+        return super().table(functionals, simultaneous=simultaneous)
 
     def _white(self, weights: Array) -> Array:
         """Weights on all whitened data."""
@@ -160,9 +198,9 @@ class ContinuousEvidence(Evidence):
         return float(abs(a @ self._bias.shift) + np.abs(a) @ self._bias.errors)
 
     def _certified(
-        self, found: Estimates, functions: Densities, std: Array, zeta: float, factor: float | None
+        self, found: Estimates, functions: Densities | None, std: Array, zeta: float, factor: float | None
     ) -> Estimates:
-        functionals, ball, law = functions(), self.problem.parameters.ball, self.law
+        functionals, ball, law = functions and functions(), self.problem.parameters.ball, self.law
         assert ball is not None
         if functionals is None or functionals.loads is not None:
             raise _missing("functionals with densities that are known on the elements, such as Mean and Value")
@@ -170,7 +208,8 @@ class ContinuousEvidence(Evidence):
         biases = found.biases.copy()
         for j, a in enumerate(found.weights.T):
             density, rest = (part[:, [j]].toarray()[:, 0] for part in (means, rests))
-            biases[0, j] = ball.radius * self._bias.of(self._white(a), density, rest)
+            # Of the adjoint states too, instead of what the weights were chosen by.
+            biases[0, j], biases[-2, j] = ball.radius * self._bias.of(self._white(a), density, rest), 0.0
             biases[-1, j] += self._beside(a)
         bias, deviation = biases.sum(axis=0), law.deviation(found.weights)
         if factor is not None:
@@ -213,6 +252,11 @@ class ContinuousEvidence(Evidence):
         level = self.law.size(len(misfit), self.law.zeta) + self._known.rounding + reach
         turn = 1.0 if self._known.turn is None else float(np.linalg.norm(self._known.turn, 2))
         return bool(np.linalg.norm(misfit) <= level + turn * errors)
+
+
+def _nothing(count: int) -> Callable[[Array], Target]:
+    """What functionals have to do with a set that is none of the truth."""
+    return lambda functionals: Target(np.zeros((count, functionals.shape[1])), np.zeros(functionals.shape[1]))
 
 
 def _missing(what: str) -> UncertifiedError:

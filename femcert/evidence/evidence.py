@@ -10,21 +10,23 @@ import numpy as np
 from scipy.sparse import csc_matrix, hstack
 
 from ..bound import Bound
-from ..checks import Array, required
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
-from ..problem.base import Problem, check_problem
+from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight, Target
 from .bounded import StrictBounds, strict_bounds
+from .conformal import conformal_table
 from .functionals import Densities, Functional, as_functional, densities
 from .interval import Interval, IntervalTable
 from .maps import EvidenceMap, placed, smoothed_values
 from .misfit import least_misfit, least_size
 from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
+from .sensitivity import Sensitivity, sensitivity
 from .sights import Observed, observed
 from .unknown import with_estimated_deviation
 
@@ -60,7 +62,7 @@ class Evidence(Shown):
         self._known = known
         self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
         # Weights that were made already: they depend on the law of the noise, not on the values.
-        self._made: dict[Any, tuple[Estimates, Array | None, Array]] = {}
+        self._made: dict[Any, Any] = {}
 
     @property
     def confidence(self) -> float:
@@ -71,7 +73,7 @@ class Evidence(Shown):
     def assumption(self) -> str:
         """What is assumed of the truth, in words."""
         space = self.problem.parameters
-        members = [part.words for part in self._known.parts]
+        members = [part.words for part in self._base.parts]
         members += [each.words for each in (space.bounds, space.part) if each is not None]
         if space.ball is None:
             where = "a part in" if space.remainder is not None else "nothing outside of"
@@ -113,7 +115,7 @@ class Evidence(Shown):
     def _values(self) -> Array:
         return self._known.values(self.data)
 
-    def interval(self, functional: Any, *, simultaneous: bool = False) -> Interval:
+    def interval(self, functional: Any, *, simultaneous: bool = False, samples: Any = None) -> Interval:
         """What the data say of one functional, fixed before the data.
 
         The estimate is ``a . b`` with the best affine weights: ``‖T' a - psi‖_{L^-1}`` times the radius of the class is
@@ -129,22 +131,31 @@ class Evidence(Shown):
         simultaneous
             True for a functional that was chosen after the data were seen, or that depends on them: such intervals
             hold for all functionals at once, and are longer.
+        samples
+            Truths, a dof vector in each row, or `Samples`: for truths like them instead of for every one, see
+            `femcert.evidence.conformal`.
         """
-        return self.table([functional], simultaneous=simultaneous)[0]
+        return self.table([functional], simultaneous=simultaneous, samples=samples)[0]
 
-    def table(self, functionals: Sequence[Any], *, simultaneous: bool = False) -> IntervalTable:
+    def table(
+        self, functionals: Sequence[Any], *, simultaneous: bool = False, samples: Any = None
+    ) -> IntervalTable:
         """Intervals that hold together: each at its share of the level, or all of them simultaneous.
 
         Parameters
         ----------
         functionals
             As for `interval`; regions are asked for their means.
-        simultaneous
+        simultaneous, samples
             See `interval`.
         """
         asked = self._asked(functionals)
         space = self.problem.parameters
         psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
+        if samples is not None:
+            if simultaneous:
+                raise InputError("for truths like samples, functionals are fixed before; expected simultaneous=False")
+            return conformal_table(self.problem, self._base, self.data, asked, psi, samples, self._made)
         std = np.array([each.std for each in asked])
         return self._table([each.name for each in asked], psi, std, simultaneous, lambda: densities(asked, space))
 
@@ -179,7 +190,7 @@ class Evidence(Shown):
         # Half of the level for each of two kinds of ends, which are then intersected; simultaneous ones are one event.
         zeta = zeta / 2.0 if strict is not None and not simultaneous else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
-        estimates, limits, free = self._weights(psi, std, zeta / len(names), functions, simultaneous)
+        estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous, functions)
         middle = about + estimates.weights.T @ self._values
         half, model = estimates.half_length, self._systematic(estimates)
         deviation = np.hypot(law.deviation(estimates.weights), std)
@@ -214,6 +225,11 @@ class Evidence(Shown):
     def _strict(self) -> StrictBounds | None:
         return strict_bounds(self._known, self.data)
 
+    @property
+    def _bounded(self) -> bool:
+        """Whether half of the level goes to ends that hold for truths within bounds."""
+        return self._strict is not None
+
     def _end(self, value: float, side: str) -> Bound:
         return self._bound(value, side, "affine interval", signed=True)
 
@@ -224,7 +240,7 @@ class Evidence(Shown):
         return Bound(float(value), side, source, self.confidence, signed=signed)
 
     def _weights(
-        self, psi: Any, std: Array, zeta: float, functions: Densities, simultaneous: bool = False
+        self, psi: Any, std: Array, zeta: float, simultaneous: bool = False, functions: Densities | None = None
     ) -> tuple[Estimates, Array | None, Array]:
         """The best weights for functionals on the dofs, the limits, and what the functionals say of free directions."""
         law, factor = self.law, None
@@ -246,7 +262,7 @@ class Evidence(Shown):
         return self._made[key]
 
     def _certified(
-        self, found: Estimates, functions: Densities, std: Array, zeta: float, factor: float | None
+        self, found: Estimates, functions: Densities | None, std: Array, zeta: float, factor: float | None
     ) -> Estimates:
         """With biases that hold in the scope."""
         return found
@@ -357,7 +373,7 @@ class Evidence(Shown):
             raise UncertifiedError("a breakdown needs a ball, space.within_ball(radius)")
         each = as_functional(functional, space)
         psi = csc_matrix(each.weights(space)[:, None])
-        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta, lambda: densities([each], space))
+        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta, functions=lambda: densities([each], space))
         middle = float(estimates.weights[:, 0] @ self._values)
         if space.ball.centre is not None:
             middle += each.value(space, space.ball.centre)
@@ -372,6 +388,10 @@ class Evidence(Shown):
             low, high = (bias, high) if inside else (low, bias)
         found = low / unit if unit > 0.0 else (np.inf if low > 0.0 else 0.0)
         return self._bound(found, "lower", "breakdown")
+
+    def sensitivity(self, functional: Any, radii: Any = None, **options: Any) -> Sensitivity:
+        """Intervals as a function of the radius of the ball; see `Sensitivity` for arguments and claims."""
+        return sensitivity(self, functional, radii, **options)
 
     def outliers(self) -> Outliers:
         """Sensors that contradict the others, each tested against its best affine prediction from them.
@@ -391,7 +411,8 @@ class Evidence(Shown):
             had been chosen beforehand: intervals are longer for it also where no sensor is left out.
         """
         picked = self.outliers().indices[:most]
-        return evidence(self.problem, self.data.leaving_out(picked, most))
+        data = self.data.leaving_out(picked, most)
+        return Evidence(self.problem, data, observed(self._base.forward, data))
 
     def refute(self, candidate: Candidate, regions: Sequence[Any], *, simultaneous: bool = False) -> Refutation:
         """Which of its claims about regions the data refute.
@@ -409,49 +430,3 @@ class Evidence(Shown):
         asked = self._asked(regions)
         values = [each.value(self.problem.parameters, candidate.parameter) for each in asked]
         return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
-
-
-def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:
-    """What the data say about the truth: intervals, p-value, least norm, refutation.
-
-    Parameters
-    ----------
-    problem
-        A linear problem; its class is a ball, ``FullSpace(basis).within_ball(radius)``, or a span that the data
-        determine.
-    data
-        With what is known of the noise: `Data.gaussian`, or a noise level.
-    guarantee
-        ``"discrete"``: for the discretized problem. ``"continuous"``: for the equation itself, for sources that are
-        functions of a ball in the H1 norm: means and values, without limits, by two equilibrated fluxes for each.
-
-    Raises
-    ------
-    UncertifiedError
-        The problem is not linear, or nothing bounds the class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import femcert as fc
-    >>> from skfem import Basis, ElementTriP1, MeshTri
-    >>> basis = Basis(MeshTri().refined(4), ElementTriP1())
-    >>> space = fc.FullSpace(basis).within_ball(2.0, norm="h1", length=0.3)
-    >>> x = np.linspace(0.1, 0.9, 6)
-    >>> sensors = fc.AverageSensors(basis, np.array([(a, b) for a in x for b in x]), radius=0.05)
-    >>> problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
-    >>> truth = np.exp(-np.sum((basis.doflocs - 0.4) ** 2, axis=0) / 0.1)
-    >>> exact = problem.observe(problem.solve(truth))
-    >>> noise = 2e-4 * np.random.default_rng(0).standard_normal(exact.size)
-    >>> found = fc.evidence(problem, fc.Data.gaussian(exact + noise, std=2e-4))
-    >>> west = fc.Mean(basis, lambda x: x[0] < 0.5, name="west")
-    >>> found.interval(west).contains(west.value(space, truth))
-    True
-    """
-    check_problem(problem)
-    problem.check_data(data)
-    if guarantee not in ("discrete", "continuous"):
-        raise InputError(f"guarantee is {guarantee!r}; expected 'discrete' or 'continuous'")
-    forward = required(problem.forward, "evidence", "data that depend linearly on the parameter", problem)
-    kind = Evidence if guarantee == "discrete" else ContinuousEvidence
-    return kind(problem, data, observed(forward, data))

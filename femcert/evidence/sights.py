@@ -197,12 +197,17 @@ class Observed:
         """Of the parts."""
         return [part.sight for part in self.parts]
 
+    @property
+    def origin(self) -> Array:
+        """The readings of the centre of the class."""
+        ball = self.forward.parameters.ball
+        if ball is None or ball.centre is None:
+            return self.forward.offset
+        return np.asarray(self.forward.offset + self.forward.apply(ball.centre[:, None])[:, 0])
+
     def values(self, data: Data) -> Array:
         """b: whitened data, without those of the centre of the class."""
-        ball = self.forward.parameters.ball
-        centre = None if ball is None else ball.centre
-        about = 0.0 if centre is None else self.forward.apply(centre[:, None])[:, 0]
-        return self.turned(data.whiten(data.values - self.forward.offset - about))
+        return self.turned(data.whiten(data.values - self.origin))
 
     def turned(self, values: Array) -> Array:
         """The combinations of whitened data that are used."""

@@ -149,7 +149,8 @@ def _rays_of_functions(
     mesh = functions.mesh
     h = float(diameters(mesh).max())
     degree, away = functions.functions.near_polynomials(h, radius_around(h, 1), 2 * MOST_POINTS - 1)
-    F = ray_integrals(mesh, rays.origins, rays.directions, functions.functions.at, degree // 2 + 1).T
+    at, points = functions.functions.at, degree // 2 + 1
+    F = ray_integrals(mesh, rays.origins, rays.directions, at, points, rays.lengths).T
     lengths = np.asarray(rays.matrix.sum(axis=1)).ravel()
     largest = np.abs(functions.values).max(axis=(1, 2))
     errors = np.outer(lengths, 2.0 * away + ROUNDING * largest)

@@ -19,10 +19,7 @@ from skfem import (
     ElementVector,
     MeshLine,
     MeshQuad,
-    MeshQuad2,
-    MeshTet,
     MeshTri,
-    MeshTri2,
 )
 
 from femcert.errors import InputError
@@ -154,14 +151,6 @@ def test_find_does_not_depend_on_position_or_numbering(seed, angle, scale):
     assert (order[found[found >= 0]] == cells[cells >= 0]).all()
 
 
-def test_small_blocks_give_the_same(monkeypatch):
-    mesh = jittered(MeshQuad().refined(3), 0.02)
-    points = np.random.default_rng(0).random((2, 60))
-    cells = Locator(mesh).find(points)
-    monkeypatch.setattr(boxes, "BLOCK", 7)
-    assert (Locator(mesh).find(points) == cells).all()
-
-
 @pytest.mark.parametrize("name", MESHES)
 def test_every_cell_on_a_line_is_a_candidate(name):
     mesh = MESHES[name]()
@@ -228,26 +217,6 @@ def test_points_just_outside_a_quad_are_evaluated():
     assert np.allclose(matrix @ mesh.p.T, points.T, atol=1e-11)
 
 
-def test_no_points():
-    mesh = MeshTri()
-    cells = Locator(mesh).find(np.zeros((2, 0)))
-    assert cells.shape == (0,)
-    assert interpolation_matrix(Basis(mesh, ElementTriP1()), np.zeros((2, 0)), cells).shape == (0, 4)
-
-
-@pytest.mark.parametrize("mesh", [MeshTri2(), MeshQuad2(), MeshTet(), "mesh"])
-def test_other_meshes_are_refused(mesh):
-    with pytest.raises(InputError, match="first-order"):
-        Locator(mesh)
-
-
-def test_bad_cells_are_refused():
-    with pytest.raises(InputError, match="not convex, the first is cell 0"):
-        Locator(MeshQuad(np.array([[0, 1, 0.2, 0.0], [0, 0, 0.2, 1.0]]), np.array([[0, 1, 2, 3]]).T))
-    with pytest.raises(InputError, match="flat"):
-        Locator(MeshTri(np.array([[0, 1, 2.0], [0, 0, 0.0]]), np.array([[0, 1, 2]]).T, validate=False))
-
-
 def test_bad_arguments_are_refused():
     mesh = MeshTri()
     basis = Basis(mesh, ElementTriP1())
@@ -262,3 +231,11 @@ def test_bad_arguments_are_refused():
     for element in (ElementTriP3(), ElementVector(ElementTriP1())):
         with pytest.raises(InputError, match="expected P1 or P2"):
             interpolation_matrix(Basis(mesh, element), [[0.5], [0.0]], [0])
+
+
+def test_small_blocks_give_the_same(monkeypatch):
+    mesh = jittered(MeshQuad().refined(3), 0.02)
+    points = np.random.default_rng(0).random((2, 60))
+    cells = Locator(mesh).find(points)
+    monkeypatch.setattr(boxes, "BLOCK", 7)
+    assert (Locator(mesh).find(points) == cells).all()

@@ -356,17 +356,6 @@ def test_lumping_does_not_change_the_norm_and_factorizations_are_reused():
     assert factorization_count() == made
 
 
-def test_wrong_input():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of 'energy', 'h1'"):
-        fc.boundary_norm(any_source(basis), np.zeros(basis.N), norm="l2")
-    with pytest.raises(fc.InputError, match="state has shape"):
-        fc.boundary_norm(any_source(basis), np.zeros(3))
-    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
-    with pytest.raises(fc.UncertifiedError, match="state equation"):
-        fc.boundary_norm(image, np.zeros(basis.N))
-
-
 SMALL = any_source(Basis(MeshQuad().refined(2), ElementQuad2()), conductivity=3.0, dirichlet=0.0)
 vectors = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).standard_normal(SMALL.basis.N))
 
