@@ -20,6 +20,7 @@ from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight, Target
 from .bounded import StrictBounds, strict_bounds
 from .conformal import conformal_table
+from .distances import Distances
 from .functionals import Densities, Functional, as_functional, densities
 from .interval import Interval, IntervalTable
 from .maps import EvidenceMap, placed, smoothed_values
@@ -36,7 +37,7 @@ BISECTIONS = 200
 MOST_KEPT = 16
 
 
-class Evidence(Shown):
+class Evidence(Distances, Shown):
     """What data, noise and class say about the truth; made by `evidence`.
 
     With whitened data ``b = T q + E w + e`` every answer is computed from m x m matrices, ``T L^-1 T'`` for the class,
@@ -63,6 +64,7 @@ class Evidence(Shown):
         self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
         # Weights that were made already: they depend on the law of the noise, not on the values.
         self._made: dict[Any, Any] = {}
+        self._shared: dict[Any, Any] = {}
 
     @property
     def confidence(self) -> float:
@@ -104,6 +106,7 @@ class Evidence(Shown):
         if not (self.data.weighs_like(data) and data.model is self.data.model):
             raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
         other = self._with(data)
+        other._shared = self._shared
         if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
             other._made = self._made
         return other

@@ -88,6 +88,19 @@ def coefficient():
     return fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 3), sensors=sensors, source=1.0)
 
 
+def in_regions(learned, **options):
+    problem = plane(refined=2)
+    basis = problem.parameters.basis
+    west = fc.Mean(basis, lambda x: x[0] < 0.5, name="west & <b>")
+    halves = [west, fc.Mean(basis, lambda x: x[0] > 0.5, name="east")]
+    if isinstance(learned, dict):
+        learned = {
+            name: fc.Candidate.from_coefficients(problem, c) if isinstance(c, tuple) else c
+            for name, c in learned.items()
+        }
+    return made(problem, learned, regions=halves, **options)
+
+
 MAKE = {
     "accepted": lambda: made(plane(refined=2)),
     "rejected": lambda: made(plane(refined=2), learned=(3.0, 3.0, 3.0), tolerance=0.01),
@@ -104,6 +117,10 @@ MAKE = {
     ),
     "estimate": lambda: made(coefficient(), learned=(0.1, 0.1, 0.1), baseline=fc.GaussNewton(weight=1e-4)),
     "blind": lambda: made(blind()),
+    "regions": lambda: in_regions((30.0, 3.0, 30.0)),
+    "several": lambda: in_regions(
+        {"pinn": (1.0, -0.5, 0.25), "<i>": (30.0, 3.0, 30.0), "broken": crash}, tolerance=1.0
+    ),
 }
 # The others differ from these in words only, or in a picture that is tested alone.
 PAGES = [name for name in MAKE if name != "rejected"]
