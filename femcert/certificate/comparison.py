@@ -9,6 +9,8 @@ import numpy as np
 
 from ..checks import Array, frozen, number, real_vector
 
+FOR_ANY = "over the noise, for any two candidates"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -24,11 +26,14 @@ class Comparison:
         candidate would be worse, if there is one.
     probability
         None: sure, for noise within its level.
+    how
+        What is random, and for which candidates it holds.
     """
 
     margin: float
     truth: Array = field(repr=False, compare=False)
     probability: float | None = None
+    how: str = FOR_ANY
 
     def accepts(self, tolerance: float) -> bool:
         """Whether the learned candidate is within `tolerance` of the baseline or better: ``margin <= tolerance²``.
@@ -41,7 +46,7 @@ class Comparison:
         """Why, in words."""
         truths = "every consistent truth"
         if self.probability is not None:
-            truths = f"the truth (confidence {self.probability:g} over the noise, for any two candidates)"
+            truths = f"the truth (confidence {self.probability:g} {self.how})"
         than = "the baseline" + (f" + tolerance {tolerance:g}" if tolerance else "")
         if self.accepts(tolerance):
             return f"the learned candidate is no farther from {truths} than {than} (margin {self.margin:.4g})"
@@ -52,7 +57,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""
-        return {"margin": self.margin, "truth": self.truth.tolist(), "probability": self.probability}
+        how = {} if self.how == FOR_ANY else {"how": self.how}
+        return {"margin": self.margin, "truth": self.truth.tolist(), "probability": self.probability, **how}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Comparison:
@@ -62,4 +68,5 @@ class Comparison:
             margin=number(record["margin"], "margin"),
             truth=frozen(np.asarray(real_vector(record["truth"], None, "truth"))),
             probability=None if probability is None else number(probability, "probability", above=0.0),
+            how=str(record.get("how", FOR_ANY)),
         )
