@@ -127,7 +127,7 @@ def no_harm(
     rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
-        safe = _baseline(problem, data, baseline)
+        safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline)
     except FemcertError:
         if isinstance(refusal, InconsistentError):
             # What is wrong with the data says more than how a baseline notices it.
@@ -292,12 +292,12 @@ def _judged(
     case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool, name: str | None = None
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
-    problem, data, safe = case.problem, case.data, case.baseline
+    problem, safe = case.problem, case.baseline
     try:
         with stage("learned candidate"):
             run = in_child if isolated and not isinstance(learned, Candidate) else attempt
             # A copy once more: arrays that were pickled can be written to.
-            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit), name)
+            candidate = plain_copy(run(lambda: usable(learned, problem, judge.made_from), time_limit), name)
     except CandidateFailure as failure:
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
