@@ -38,7 +38,7 @@ KEYS = {
         "rays": {"angles", "bins", "spacing", "rule"},
     },
     "baseline": {
-        "tikhonov": {"weight", "choose"},
+        "tikhonov": {"weight", "choose", "penalty", "bounds"},
         "gauss-newton": {"weight", "start", "reference", "bounds", "tolerance", "evaluations"},
     },
     "rule": {
