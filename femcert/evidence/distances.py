@@ -22,6 +22,7 @@ from ..stability.pencil import Pencils
 from .affine import Affine
 from .consistent import Fit, fit, inconsistent
 from .feasible import Feasible
+from .functionals import Densities
 from .hidden import hidden_on_ball, hidden_on_span, pair_on_ball, pair_within_bounds
 from .interval import IntervalTable
 from .ridge import Ridge
@@ -63,7 +64,9 @@ class Distances:
     def _misfit(self) -> float: ...
 
     @abstractmethod
-    def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable: ...
+    def _table(
+        self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool, functions: Densities
+    ) -> IntervalTable: ...
 
     @abstractmethod
     def _slack(self, free: Array, weights: Array) -> Array: ...
@@ -149,7 +152,8 @@ class Distances:
         if zeta is not None:
             value = self._one_sided(psi, zeta)
         elif space.ball is not None:
-            value = self._table(["difference"], csc_matrix(psi[:, None]), np.zeros(1), True)[0].lower.value
+            column = csc_matrix(psi[:, None])
+            value = self._table(["difference"], column, np.zeros(1), True, lambda: None)[0].lower.value
         else:
             t = known.directions.T @ psi
             outside = space.norm(space.project(d)[1]) * (0.0 if space.remainder is None else space.remainder.size)
