@@ -177,7 +177,6 @@ def test_matplotlib_is_not_loaded_for_help():
     assert done.stdout.strip() == "False"
 
 
-
 @pytest.mark.parametrize("command", ["validate", "sweep", "refine", "certify"])
 def test_every_command_can_be_verbose(command, capsys):
     assert leaves(command, "--help") == 0

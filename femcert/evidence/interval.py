@@ -97,6 +97,8 @@ class Interval(Shown):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Interval:
         """The inverse of `to_dict`, but for where the limit comes from."""
+        if record["side"] not in ("lower", "estimate"):
+            raise InputError(f"side is {record['side']!r}; expected 'lower' or 'estimate'")
         confidence, proven = number(record["confidence"], "confidence"), record["side"] != "estimate"
         found: dict[str, Any] = {}
         for side, none in (("lower", -np.inf), ("upper", np.inf)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..checks import number
+from ..errors import InputError
 from ..shown import Shown
 from .interval import Interval, IntervalTable
 
@@ -128,9 +129,9 @@ class RegionClaims(Shown):
             str(name): tuple(number(value, f"value of {name}") for value in claimed)
             for name, claimed in record["values"].items()
         }
-        found = cls(table, values)
-        found.rows()
-        return found
+        if not len(table) or any(len(claimed) != len(table) for claimed in values.values()):
+            raise InputError(f"{len(table)} intervals, and claims of another number; expected one for each interval")
+        return cls(table, values)
 
 
 def _said(name: str, interval: Interval, value: float) -> str:

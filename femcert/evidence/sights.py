@@ -182,6 +182,8 @@ class Observed:
         The same for free directions of norm one.
     turn
         Rows that combine whitened data to those that are used; None: all of them.
+    lift, smooth
+        For a ball: ``L^-1 T' a`` for columns a, and ``L^-1 psi`` for functionals on the dofs, as fields ``(N, n)``.
     """
 
     forward: LinearMap
@@ -191,6 +193,8 @@ class Observed:
     rounding: float
     loose: float
     turn: Array | None = None
+    lift: Callable[[Array], Array] | None = None
+    smooth: Callable[[Array], Array] | None = None
 
     @property
     def sights(self) -> list[Sight]:
@@ -217,8 +221,10 @@ class Observed:
         """With combinations of the data instead of all of them."""
         size = float(np.linalg.norm(turn, 2))
         parts = tuple(part.turned(turn) for part in self.parts)
-        rounding, loose = size * self.rounding, size * self.loose
-        return replace(self, free=turn @ self.free, parts=parts, turn=turn, rounding=rounding, loose=loose)
+        rounding, loose, lift = size * self.rounding, size * self.loose, self.lift
+        lifted = None if lift is None else lambda weights: lift(turn.T @ weights)
+        found = replace(self, free=turn @ self.free, parts=parts, turn=turn, lift=lifted)
+        return replace(found, rounding=rounding, loose=loose)
 
     def targets(self, functionals: Any) -> tuple[list[Target], Array]:
         """Functionals on the dofs, sparse ``(N, n)``, as the sets and the free directions see them; in batches."""
@@ -273,7 +279,15 @@ def _of_ball(forward: LinearMap, data: Data) -> Observed:
         return inverse.target(np.asarray(B.T @ functionals), lifted)
 
     part = Part(ball.words, sight, target, inverse=inverse)
-    return Observed(forward, A, directions, (part,), rounding, relative * float(np.linalg.norm(A)))
+    loose = relative * float(np.linalg.norm(A))
+
+    def lift(weights: Array) -> Array:
+        return np.asarray(B @ (inverse.apply(rows @ weights) if inverse.half else lifted @ weights))
+
+    def smooth(functionals: Array) -> Array:
+        return np.asarray(B @ inverse.apply(np.asarray(B.T @ functionals)))
+
+    return Observed(forward, A, directions, (part,), rounding, loose, lift=lift, smooth=smooth)
 
 
 def _of_span(forward: LinearMap, data: Data) -> Observed:

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 from femcert.residual import evaluate
@@ -22,14 +22,8 @@ RULES = [
 LEVEL = 3.75
 
 
-def line(n=20, k=4, m=9, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, k),
-        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, m)),
-        **options,
-    )
+def line(k=4, m=9, **options):
+    return zoo.source("line P1", parameters=k, sensors=m, **options)
 
 
 def arbitrary(problem, seed=0, optimality=0.125):
@@ -173,22 +167,8 @@ def test_error_coverage_and_sharpness():
         found.contains(np.zeros(3))
 
 
-def test_hindsight_is_not_part_of_a_loaded_certificate():
-    problem, data = SHARED
-    found = fc.certify(problem, data, arbitrary(problem), fc.ResidualRadius())
-    again = fc.Certificate.from_dict(found.to_dict())
-    assert again.to_dict() == found.to_dict()
-    assert again.certified_at(found.total)
-    for question in (again.contains, again.error, again.sharpness):
-        with pytest.raises(fc.UncertifiedError, match="certify again"):
-            question(np.zeros(problem.basis.N))
-
-
 def test_a_given_stability_is_used_for_all_candidates():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 8)), source=1.0
-    )
+    problem = zoo.coefficient("line P1", parameters=(fc.SineSpace, 3), sensors=8)
     truth = problem.parameters.field([0.3, -0.2, 0.1])
     data = problem.simulate(truth, noise=0.01, seed=1)
     at_truth = fc.stability(problem, at=truth)
@@ -201,31 +181,3 @@ def test_a_given_stability_is_used_for_all_candidates():
     assert own.stability.sigma_min != pytest.approx(at_truth.sigma_min, rel=1e-3)
     assert {fixed.radius.side, own.radius.side} == {"estimate"}
     assert fc.ResidualRadius(stability=at_truth).to_dict()["stability"] == "given"
-
-
-@settings(deadline=None, max_examples=20)
-@given(
-    scale=st.floats(1e-3, 1e3),
-    seed=st.integers(0, 100),
-    rule=st.sampled_from([fc.ResidualRadius(), fc.OperationalRadius(pde=0.1, optimality=0.5)]),
-)
-def test_the_radius_is_homogeneous(scale, seed, rule):
-    # A linear problem with zero boundary values: scale everything, and the radius scales too.
-    problem = HOMOGENEOUS
-    rng = np.random.default_rng(seed)
-    u, q = rng.standard_normal((2, problem.basis.N))
-    y = rng.standard_normal(6)
-    one = fc.certify(problem, fc.Data(y, LEVEL), fc.Candidate(u, q, 0.2), rule)
-    many = fc.certify(problem, fc.Data(scale * y, LEVEL * scale), fc.Candidate(scale * u, scale * q, 0.2 * scale), rule)
-    assert many.radius.value == pytest.approx(scale * one.radius.value, rel=1e-9)
-    for (name, a), (_, b) in zip(one.residuals.items(), many.residuals.items(), strict=True):
-        assert b.value == pytest.approx(scale * a.value, rel=1e-8), name
-
-
-def _homogeneous():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (6, 2))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points))
-
-
-HOMOGENEOUS = _homogeneous()

@@ -186,7 +186,7 @@ def test_a_trained_operator_and_its_own_noise():
     def sampler(count, generator):
         return generator.standard_normal((count, 5)) / np.arange(1.0, 6.0) ** 2
 
-    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=400, noise=0.3, steps=150, quiet=True)
+    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=200, noise=0.3, steps=80, quiet=True)
     harmful = trials = 0
     for _ in range(60):
         truth = problem.parameters.field(sampler(1, rng)[0])

@@ -83,7 +83,7 @@ def judged(problem, state, **more):
 
 
 @pytest.mark.parametrize("mesh", MESHES)
-@pytest.mark.parametrize("k", [0.0, 1e-3, 1.0, 3.0, 12.0, 40.0])
+@pytest.mark.parametrize("k", [0.0, 1e-3, 3.0, 40.0])
 def test_true_derivatives_are_believed(mesh, k):
     for state in (Waves(k), Single(k)):
         assert "functions" in judged(problem_on(MESHES[mesh]), state).residuals.pde.source
@@ -153,7 +153,7 @@ def test_the_gradient_of_a_state_over_a_conductivity():
 
 
 @pytest.mark.parametrize("conductivity", [1.5, Rising()])
-@pytest.mark.parametrize("reaction", [0.0, 2.0, lambda x: x[0]])
+@pytest.mark.parametrize("reaction", [2.0, lambda x: x[0]])
 @pytest.mark.parametrize("mesh", MESHES)
 def test_a_given_residual_belongs_to_the_values(mesh, conductivity, reaction):
     """``-div(a grad u) + c u - q`` with ``q = x``."""
@@ -227,7 +227,7 @@ def believed(problem, state, seed):
 
 def test_jumps_of_the_second_derivative_on_a_line_are_believed():
     problem = problem_on(MESHES["line"])
-    assert all(believed(problem, Bent(seed), seed) for seed in range(300))
+    assert all(believed(problem, Bent(seed), seed) for seed in range(150))
 
 
 @pytest.mark.parametrize("mesh", ["line", "square"])

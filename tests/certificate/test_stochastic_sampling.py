@@ -62,7 +62,7 @@ def physics(problem, candidate, **options):
     return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
 def test_every_bound_covers_the_population_residual(name):
     problem = source(name)
     candidate = spiked(problem, noise=1.0, spike=4.0)
@@ -77,7 +77,7 @@ def test_every_bound_covers_the_population_residual(name):
         assert truth <= close <= most * truth, (bound, sampling)
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
 @pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
 def test_importance_is_tighter_on_a_spike(name, bound):
     problem = source(name)

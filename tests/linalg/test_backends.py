@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 import zoo
-from scipy.sparse import block_diag, coo_array, csr_matrix, diags, identity
+from scipy.sparse import block_diag, csr_matrix, diags, identity
 from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
@@ -25,6 +25,8 @@ INSTALLED = sorted(installed_backends())
 FACTORS = [name for name in INSTALLED if name != "multigrid"]
 mass = BilinearForm(lambda u, v, w: u * v)
 stiffness = BilinearForm(lambda u, v, w: (1.0 + 9.0 * (w.x[0] > 0.5)) * dot(grad(u), grad(v)))
+
+
 @pytest.fixture(params=INSTALLED)
 def backend(request):
     with use_backend(request.param):
@@ -63,25 +65,6 @@ def test_eigenpairs_agree(backend):
         expected, columns = smallest_eigenpairs(K, M, 4)
     assert values == pytest.approx(expected, rel=1e-9)
     assert np.abs(vectors - columns).max() <= 1e-7 * np.abs(columns).max()
-
-
-def test_any_storage_of_the_matrix(backend):
-    """Single precision, whole numbers, 64-bit or unsorted indices, entries in two parts; columns that are a view."""
-    K = pencil(8)[0].tocsr()
-    x = np.random.default_rng(0).standard_normal((49, 4))[:, ::2]
-    wide = csr_matrix(K)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    split = csr_matrix((np.repeat(K.data / 2.0, 2), np.repeat(K.indices, 2), 2 * K.indptr), shape=K.shape)
-    turned = K[:, ::-1].tocsr()[:, ::-1]
-    for other in (wide, split, turned, coo_array(K)):
-        assert Factorization(other, definite=True).solve(K @ x) == pytest.approx(x, rel=1e-9)
-    whole = csr_matrix(np.array([[2, 1], [1, 2]]))
-    for kind in (np.int64, np.int8, np.float32):
-        found = Factorization(whole.astype(kind), definite=True).solve(np.array([3, 3]))
-        assert found == pytest.approx(np.ones(2), rel=1e-12)
-    for wrong, words in ((K.astype(complex), "is complex"), (csr_matrix((0, 0)), "has no unknowns")):
-        with pytest.raises(SolveError, match=words):
-            Factorization(wrong, definite=True)
 
 
 def test_not_definite_is_refused_by_each(backend):
@@ -166,18 +149,6 @@ def test_each_is_counted_and_solves_from_several_threads(backend):
         assert np.allclose(K @ results[i], right, atol=1e-8)
 
 
-def test_small_matrices_stay_with_superlu(monkeypatch):
-    monkeypatch.delenv(backends.VARIABLE, raising=False)
-    monkeypatch.setattr(backends, "is_installed", lambda name: True)
-    small, large = identity(100, format="csc"), identity(backends.LEAST_UNKNOWNS, format="csc")
-    assert backends.choose(small).name == "superlu"
-    assert backends.choose(large).name == "pardiso"
-    monkeypatch.setattr(backends, "is_installed", lambda name: name != "pardiso")
-    assert backends.choose(large).name == "cholmod"
-    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
-    assert backends.choose(large).name == "superlu"
-
-
 def test_multigrid_where_factors_do_not_fit(monkeypatch):
     monkeypatch.delenv(backends.VARIABLE, raising=False)
     large = identity(backends.LEAST_UNKNOWNS, format="csc")
@@ -222,29 +193,6 @@ def test_a_selection_says_what_solved(backend):
     assert found.tolerance == (backends.ENERGY_TOLERANCE if backend == "multigrid" else None)
 
 
-def test_a_named_backend_holds_within_its_block(monkeypatch):
-    monkeypatch.setenv(backends.VARIABLE, "superlu")
-    eye = identity(5)
-    with use_backend(INSTALLED[0]):
-        assert Factorization(eye, definite=True).backend == INSTALLED[0]
-        with pytest.raises(SolveError), use_backend("superlu"):
-            Factorization(-eye, definite=True)
-        assert Factorization(eye, definite=True).backend == INSTALLED[0]
-    assert Factorization(eye, definite=True).backend == "superlu"
-
-
-def named():
-    return Factorization(identity(5), definite=True).backend
-
-
-@pytest.fixture
-def other(monkeypatch):
-    """The name of a backend that no matrix of this size gets unasked."""
-    monkeypatch.delenv(backends.VARIABLE, raising=False)
-    found = [name for name in INSTALLED if name != "superlu"]
-    return found[0] if found else pytest.skip("SuperLU alone is installed")
-
-
 @pytest.mark.parametrize("name", ["umfpack", "", 3])
 def test_an_unknown_backend_is_refused(name):
     names = "expected one of 'superlu', 'pardiso', 'cholmod', 'multigrid'"
@@ -259,3 +207,14 @@ def test_a_backend_that_is_not_installed_is_refused(monkeypatch):
     monkeypatch.setenv(backends.VARIABLE, "cholmod")
     with pytest.raises(InputError, match="FEMCERT_BACKEND is 'cholmod', but scikit-sparse is not installed"):
         Factorization(identity(3), definite=True)
+
+
+def test_a_named_backend_holds_within_its_block(monkeypatch):
+    monkeypatch.setenv(backends.VARIABLE, "superlu")
+    eye = identity(5)
+    with use_backend(INSTALLED[0]):
+        assert Factorization(eye, definite=True).backend == INSTALLED[0]
+        with pytest.raises(SolveError), use_backend("superlu"):
+            Factorization(-eye, definite=True)
+        assert Factorization(eye, definite=True).backend == INSTALLED[0]
+    assert Factorization(eye, definite=True).backend == "superlu"

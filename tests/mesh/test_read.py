@@ -89,14 +89,6 @@ def test_shipped_mesh_has_its_names_and_its_size(name):
         assert np.all(mesh.f2t[1, boundary_facets(mesh, part)] >= 0)
 
 
-def test_disc_and_its_inclusion_approach_circles():
-    mesh = load_mesh(MESHES / "disc.msh")
-    h = diameters(mesh).max()
-    assert 0 < np.pi - measures(mesh).sum() < h**2
-    inclusion = measures(mesh)[region_elements(mesh, "inclusion")].sum()
-    assert 0 < np.pi * 0.3**2 - inclusion < h**2
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_script_of_a_shipped_mesh_makes_that_mesh(name, tmp_path):
     pytest.importorskip("gmsh")
@@ -139,17 +131,6 @@ def test_plain_cells_come_back_from_other_formats(suffix, tmp_path, capsys):
     assert np.array_equal(back.t, shipped.t)
 
 
-def test_numbered_references_of_medit_become_names(tmp_path):
-    path = save(
-        tmp_path / "refs.mesh", cells=[("line", np.array([[0, 1], [1, 2]])), ("triangle", TRIANGLES)],
-        cell_data={"medit:ref": [np.array([7, 0]), np.array([3, 4])]},
-    )  # fmt: skip
-    mesh = load_mesh(path)
-    assert mesh.p[1, mesh.facets[:, boundary_facets(mesh, "7")]].max() == 0
-    assert set(mesh.boundaries) == {"7"}
-    assert {name: list(chosen) for name, chosen in mesh.subdomains.items()} == {"3": [0], "4": [1]}
-
-
 def test_a_curve_and_a_face_with_the_same_gmsh_tag_keep_their_names(tmp_path):
     tags = [np.array([1]), np.array([1, 2])]
     raw = meshio.Mesh(
@@ -171,13 +152,6 @@ def test_quadrilaterals_come_out_counterclockwise(order, tmp_path):
     x, y = mesh.p[:, mesh.t[:, 0]]
     assert x @ np.roll(y, -1) - y @ np.roll(x, -1) == 2
     assert list(mesh.mapping().detDF(np.array([[0.3], [0.6]])).ravel()) == pytest.approx([1.0])
-
-
-def test_lines_come_out_left_to_right(tmp_path):
-    points = np.array([[0.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
-    mesh = load_mesh(save(tmp_path / "line.vtk", points, [("line", np.array([[1, 0], [1, 2]]))]))
-    assert np.array_equal(mesh.p[0, mesh.t], [[0, 2], [2, 3]])
-    assert list(measures(mesh)) == list(diameters(mesh)) == [2, 1]
 
 
 def test_diameters_are_longest_edges_and_diagonals():

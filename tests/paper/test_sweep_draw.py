@@ -75,6 +75,8 @@ def test_the_grid_numbers_its_trials():
         ({"nois": (0.1,)}, "'noise'"),
     ],
 )  # fmt: skip
+
+
 def test_bad_grids_are_refused(options, word):
     with pytest.raises(InputError, match=word):
         sweep(grid=options)
@@ -92,6 +94,8 @@ def test_bad_grids_are_refused(options, word):
         ({"client": "tcp://x:1"}, "submit"), ({"resume": True}, "resume is set without out"),
     ],
 )  # fmt: skip
+
+
 def test_bad_sweeps_are_refused(options, word):
     with pytest.raises(InputError, match=word):
         sweep(**options)

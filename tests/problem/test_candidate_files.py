@@ -55,21 +55,6 @@ def test_vtu_on_the_problems_own_mesh_gives_the_values_themselves(name, shuffled
     assert np.array_equal(candidate.state, u)
 
 
-@pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf"])
-def test_formats_of_meshio(ending, tmp_path):
-    if ending == "xdmf":
-        pytest.importorskip("h5py")
-    basis, other = unit_basis("tri P1", 4), unit_basis("quad Q1", 3)
-    path = tmp_path / f"net.{ending}"
-    theirs = file_mesh(other, {"q": linear(other.doflocs), "u": 2.0 * linear(other.doflocs)})
-    meshio.write(path, theirs)
-    candidate = fc.Candidate.from_file(full_problem(basis), path, parameter="q", state="u", name="theirs")
-    assert candidate.name == "theirs"
-    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=1e-13)
-    assert np.allclose(candidate.state, 2.0 * linear(basis.doflocs), rtol=0.0, atol=1e-13)
-    assert candidate.interpolation.source == "a mesh of 16 nodes and 9 cells"
-
-
 @pytest.mark.parametrize(
     ("to", "of"), [("tri P1", "tri P2"), ("quad Q2", "tri P2"), ("quad Q1", "quad Q2"), ("line P2",) * 2]
 )
@@ -286,29 +271,3 @@ def test_a_file_of_a_renumbered_mesh_with_unused_nodes(tmp_path):
     meshio.Mesh(points, {"triangle": whole.cells[0].data + 1}, point_data={"parameter": values}).write(path)
     candidate = fc.Candidate.from_file(full_problem(basis), path)
     assert np.array_equal(candidate.parameter, linear(basis.doflocs))
-
-
-def piece_of(text):
-    return text[text.index("<Piece") : text.index("</Piece>") + len("</Piece>")]
-
-
-def test_a_vtu_file_in_pieces_is_refused(tmp_path):
-    """meshio would read the last one and say nothing."""
-    basis, path = unit_basis("tri P1", 4), tmp_path / "net.vtu"
-    file_mesh(basis, {"parameter": np.ones(basis.N)}).write(path)
-    text = path.read_text()
-    path.write_text(text.replace("</Piece>", "</Piece>" + piece_of(text)))
-    refused(full_problem(basis), path, "it has 2 pieces")
-    with pytest.raises(fc.InputError, match="it has 2 pieces"):
-        fc.load_mesh(path)
-    # An empty one says nothing.
-    empty = '<Piece NumberOfPoints="0" NumberOfCells="0"></Piece>'
-    path.write_text(text.replace("<Piece", empty + "<Piece", 1))
-    assert np.array_equal(fc.Candidate.from_file(full_problem(basis), path).parameter, np.ones(basis.N))
-
-
-def test_a_candidate_is_saved_to_a_new_directory(tmp_path):
-    problem, path = full_problem(unit_basis("tri P1", 4)), tmp_path / "a" / "new" / "answer.npz"
-    ones = np.ones(problem.basis.N)
-    fc.Candidate(problem.solve(ones), ones).save(path)
-    assert np.array_equal(fc.Candidate.from_file(problem, path).parameter, ones)

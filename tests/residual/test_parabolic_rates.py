@@ -18,7 +18,6 @@ from skfem import (
 from zoo import one_dof
 
 import femcert as fc
-from femcert.residual.heat import has_trajectory
 
 
 def heat(basis, scheme="crank-nicolson", steps=4, time=0.1, parameters=fc.FullSpace, **options):
@@ -124,33 +123,12 @@ def test_one_step_is_continued_linearly():
     assert norms[0] == pytest.approx(norms[1], rel=1e-10)
 
 
-def test_the_lower_bound_only_if_wanted():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem, candidate = solved(basis, "backward-euler", 2)
-    without = fc.space_time_norm(problem, candidate, below=False)
-    assert without.lower is None
-    assert without.upper.value == fc.space_time_norm(problem, candidate).upper.value
-
-
 def test_a_diffusivity_that_is_no_polynomial_gives_estimates():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
     problem, candidate = solved(basis, "backward-euler", 2, diffusivity=lambda x: np.exp(2.0 * x[0]))
     found = fc.space_time_norm(problem, candidate)
     assert {found.upper.side, found.lower.side, found.residual.side} == {"estimate"}
     assert found.lower.value <= found.upper.value <= 1.2 * found.lower.value
-
-
-def test_what_gives_no_trajectory_is_named():
-    basis = line(6)
-    problem, candidate = solved(basis, "crank-nicolson", 3)
-    later = fc.Candidate(candidate.state[:, -1], candidate.parameter)
-    assert has_trajectory(problem, candidate)
-    assert not has_trajectory(problem, later)
-    with pytest.raises(fc.UncertifiedError, match=r"shape \(13,\), no trajectory.*\(13, 4\).*problem.trajectory"):
-        fc.space_time_norm(problem, later)
-    exact = heat(basis, "exact")
-    with pytest.raises(fc.UncertifiedError, match=r"scheme 'crank-nicolson' or 'backward-euler'"):
-        fc.space_time_norm(exact, fc.Candidate(exact.solve(candidate.parameter), candidate.parameter))
 
 
 def test_an_insulated_boundary_has_no_energy_norm():
