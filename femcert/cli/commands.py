@@ -61,6 +61,7 @@ def add_commands(commands: Any) -> None:
     _add_refine(commands)
     _add_sweep(commands)
     _add_validate(commands)
+    _add_new(commands)
     _add_doctor(commands)
 
 
@@ -132,6 +133,31 @@ def _add_validate(commands: Any) -> None:
         "report with the paper's values beside the computed ones. Exit code 1 if a check failed.",
     )  # fmt: skip
     command.add_argument("--only", metavar="NAME,...", help=f"some of {', '.join(EXPERIMENTS)} (all)")
+
+
+def _add_new(commands: Any) -> None:
+    command = commands.add_parser(
+        "new",
+        help="write a case for your own mesh and data",
+        description="Write a commented case file for `femcert certify`. What is not given is asked for, on a terminal.",
+    )
+    command.add_argument("folder", type=_directory, metavar="DIR", help="a new or empty directory for the case")
+    for name, word, what in (
+        ("mesh", "FILE", "the mesh: Gmsh, or anything else that meshio reads"),
+        ("data", "FILE", "the measurements: CSV with the columns x, y, value and, if --std is not given, std"),
+        ("candidate", "FILE", "the reconstruction to be judged (.npz, .csv, .vtu, .xdmf); without it one stands in"),
+        ("kind", "NAME", "elliptic-source (as without it) or elliptic-coefficient"),
+        ("title", "TEXT", "what the case is about"),
+    ):
+        command.add_argument(f"--{name}", metavar=word, help=what)
+    for name, what in (
+        ("std", "standard deviation of the noise"),
+        ("sensor-radius", "of the discs over which sensors average; 0 for points"),
+        ("radius", "of the ball of truths, in the H1 norm"),
+        ("length", "over which the truth varies"),
+    ):
+        command.add_argument(f"--{name}", type=float, metavar="NUMBER", help=what)
+    command.set_defaults(run=run_new)
 
 
 def _add_doctor(commands: Any) -> None:
@@ -401,3 +427,30 @@ def run_doctor(options: argparse.Namespace) -> Ended:
 
     said, failed = diagnosis()
     return Ended(FAILED_CHECK if failed else SUCCESS, said, failed)
+
+
+def run_new(options: argparse.Namespace) -> Ended:
+    """A case file for somebody's own mesh and data."""
+    from ..study.new_case import KINDS, NewCase, write_new_case
+
+    mesh = options.mesh or _asked("mesh file", "--mesh")
+    data = options.data or _asked("data file (CSV: x, y, value, std)", "--data")
+    case = NewCase(
+        mesh=Path(mesh),
+        data=Path(data),
+        candidate=None if options.candidate is None else Path(options.candidate),
+        kind=options.kind or KINDS[0],
+        std=options.std,
+        sensor_radius=options.sensor_radius or 0.0,
+        radius=options.radius,
+        length=options.length,
+        title=options.title or "",
+    )
+    return Ended(SUCCESS, [f"run: femcert certify {write_new_case(options.folder, case)}"])
+
+
+def _asked(what: str, flag: str) -> str:
+    """An answer on the terminal."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InputError(f"{flag} is missing, and there is no terminal to ask on")
+    return input(f"{what}: ").strip()
