@@ -13,10 +13,12 @@ from .forward import Linearization, LinearMap
 from .heat import HeatInitial
 from .linear import LinearProblem
 from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
+from .maps import ForwardMap
 from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
+from .samples import Samples
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
 from .space import FullSpace, ParameterSpace
 from .states import StateEquation
@@ -35,6 +37,7 @@ __all__ = [
     "EllipticCoefficient",
     "EllipticSource",
     "Experiments",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "Given",
@@ -54,6 +57,7 @@ __all__ = [
     "RegionSensors",
     "RegionSpace",
     "Representers",
+    "Samples",
     "Sensors",
     "SineSpace",
     "StateEquation",

@@ -22,6 +22,8 @@ _OPTIONS = {
     "guarantee": "speaks of the problem",
     "stability": "stability constant",
     "points": "random points",
+    "harm": "harm rate, at most, for truths like the samples",
+    "confidence": "confidence",
     "zeta": "failure probability ζ of each certificate",
     "bound": "confidence bound",
     "sampling": "sampling",
@@ -30,6 +32,7 @@ _OPTIONS = {
     "decides": "residuals that decide",
 }
 _UNDECIDED = "This says nothing about the learned candidate: change what stands above, and run it again. "
+_REFUTED = "The data refute the baseline, which is here only because there is nothing else: do not use it. "
 _EVIDENCE = " A smaller radius is not a smaller error: it is stronger evidence."
 _AGAINST_A_BOUND = " It was compared with the proven radius of the baseline: this is no evidence that it is as good."
 _CLAIMS = {
@@ -45,6 +48,7 @@ PART_WORDS = {
     "bc": ("Boundary", "how far it is from the boundary values"),
     "noise": ("Noise", "what the data themselves are off by, at most"),
     "optimality": ("Optimization", "how far its solver stopped from a minimum"),
+    "trials": ("Trials", "how far the solver was from the truths of the samples, a quantile"),
     "consistent": ("Consistent set", "how far a parameter that explains the data can be"),
     "admissibility": ("Outside the class", "the part of the candidate that the admissible class does not have"),
     "other": ("Remainder", "what the proof adds"),
@@ -61,6 +65,8 @@ def decision_words(selection: Selection) -> tuple[str, str]:
         return "Undecided, and the baseline is kept", selection.reason
     name = "" if selection.learned is None else selection.learned.name
     who = "The learned candidate" + (f" “{name}”" if name not in ("", "learned", "baseline") else "")
+    if len(selection.candidates) > 1 and not selection.accepted:
+        return "No learned candidate is accepted, the baseline is kept", selection.reason
     verdict = "is accepted" if selection.accepted else "is rejected and the baseline kept"
     return f"{who} {verdict}", selection.reason
 
@@ -68,10 +74,15 @@ def decision_words(selection: Selection) -> tuple[str, str]:
 def claim_words(selection: Selection) -> str:
     """What the radius of the selected reconstruction claims."""
     chosen = selection.learned if selection.accepted else selection.baseline
-    about = _UNDECIDED if selection.status == "undecided" else ""
+    about = "" if selection.status != "undecided" else _REFUTED if _is_refuted(selection) else _UNDECIDED
     if chosen is None:
         return f"{about}Nothing is claimed about the baseline: it has no certificate."
     return about + _radius_words(selection, chosen) + ("" if about else _comparison_words(selection, chosen))
+
+
+def _is_refuted(selection: Selection) -> bool:
+    """Whether the data refute the baseline."""
+    return selection.regions is not None and bool(selection.regions.of("baseline"))
 
 
 def _radius_words(selection: Selection, chosen: Certificate) -> str:
@@ -113,15 +124,20 @@ def tiles(selection: Selection) -> list[tuple[str, str]]:
         if c is not None or selection.status != "undecided"
     ]
     if selection.comparison is not None:
-        found.append((digits(selection.comparison.margin, 4), "margin: accepted if at most tolerance²"))
-        if selection.comparison.probability is not None:
-            found.append((percent(selection.comparison.probability), "probability that the comparison holds"))
+        found.append((digits(selection.comparison.margin, 4), selection.comparison.meaning))
+        if (chance := selection.comparison.chance) is not None:
+            found.append((percent(chance[0]), chance[1]))
     elif selection.ratio is not None:
         found.append((digits(selection.ratio, 3), "learned / baseline"))
     if selection.tolerance > 0.0:
         found.append((f"{selection.tolerance:g}", "tolerance"))
     if selection.confidence is not None:
         found.append((percent(1.0 - selection.confidence.zeta), "probability, at least, that all radii hold"))
+    if selection.regions is not None:
+        claims, name = selection.regions, selection.selected
+        # The claims of one alone stand under "learned", whatever its own name is.
+        refuted = len(claims.of(name).refuted) if name in claims.values else 0
+        found.append((f"{refuted} of {len(claims.table)}", "regions in which the data refute what is returned"))
     return found
 
 
@@ -218,9 +234,10 @@ def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str
     rule = dict(selection.rule)
     rows = [("rule", str(rule.pop("name", "-"))), ("tolerance", f"{selection.tolerance:g}")]
     rows += [(f"weight of {name}", f"{value:g}") for name, value in rule.pop("weights", {}).items()]
-    seed = rule.pop("seed", None)
+    seed, trials = rule.pop("seed", None), rule.pop("calibration", {})
     rows += [(_OPTIONS.get(name, name), _said(value)) for name, value in rule.items()]
     rows += [] if seed is None else [("seed of the rule", str(seed))]
+    rows += [(f"calibration: {name.replace('_', ' ')}", _said(value)) for name, value in trials.items()]
     rows += [] if scene is None else _problem_rows(scene)
     rows += _candidate_rows(selection, scene)
     rows += [] if selection.solver is None else [("solver of the state equation", str(selection.solver))]

@@ -41,7 +41,12 @@ def plots():
     sines, ball = problem_in(fc.SineSpace(BASIS, 2)), problem_in(fc.FullSpace(BASIS).within_ball(5.0, norm="h1"))
     found, chosen, refined = fc.stability(sines), selection(sines), study()
     modulus = fc.stability(ball, levels=(1e-3, 1e-1))
+    foreseen = fc.design(ball, [fc.Mean(BASIS)], std=[0.01, 0.1])
+    evidence = fc.evidence(ball, fc.Data.gaussian([0.1, 0.2, 0.2, 0.1], std=0.01))
     return {
+        "design": lambda path: fc.plot_design(foreseen, path),
+        "evidence": lambda path: fc.plot_evidence(evidence, path, radius=0.2),
+        "sensitivity": lambda path: fc.plot_sensitivity(evidence, fc.Mean(BASIS), path),
         "stability": lambda path: fc.plot_stability(found, path),
         "selection": lambda path: fc.plot_selection(chosen, sines, path),
         "modulus": lambda path: fc.plot_modulus(modulus, path),
@@ -50,7 +55,7 @@ def plots():
     }
 
 
-NAMES = ("stability", "selection", "modulus", "study", "meshes")
+NAMES = ("design", "evidence", "sensitivity", "stability", "selection", "modulus", "study", "meshes")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -62,6 +62,19 @@ def crash(problem, data):
 MANY = {"angles": [0.0, 45.0, 90.0, 135.0], "bins": 6}
 
 
+def in_regions(learned, **options):
+    problem = plane(refined=2)
+    basis = problem.parameters.basis
+    west = fc.Mean(basis, lambda x: x[0] < 0.5, name="west & <b>")
+    halves = [west, fc.Mean(basis, lambda x: x[0] > 0.5, name="east")]
+    if isinstance(learned, dict):
+        learned = {
+            name: fc.Candidate.from_coefficients(problem, c) if isinstance(c, tuple) else c
+            for name, c in learned.items()
+        }
+    return made(problem, learned, regions=halves, **options)
+
+
 MAKE = {
     "accepted": lambda: made(plane(refined=2)),
     "rejected": lambda: made(plane(refined=2), learned=(3.0, 3.0, 3.0), tolerance=0.01),
@@ -80,6 +93,10 @@ MAKE = {
         plane(refined=2, kind=zoo.coefficient), learned=(0.1, 0.1, 0.1), baseline=fc.GaussNewton(weight=1e-4)
     ),
     "blind": lambda: made(plane(refined=2, sensors=zoo.blind)),
+    "regions": lambda: in_regions((30.0, 3.0, 30.0)),
+    "several": lambda: in_regions(
+        {"pinn": (1.0, -0.5, 0.25), "<i>": (30.0, 3.0, 30.0), "broken": crash}, tolerance=1.0
+    ),
 }
 # The others differ from these in words only, or in a picture that is tested alone.
 PAGES = [name for name in MAKE if name != "rejected"]

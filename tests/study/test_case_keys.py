@@ -35,9 +35,10 @@ KEYS = {
         "regions": {"regions"},
         "boundary": {"boundary", "count"},
         "rays": {"angles", "bins", "spacing", "rule"},
+        "segments": {"starts", "ends"},
     },
     "baseline": {
-        "tikhonov": {"weight", "choose"},
+        "tikhonov": {"weight", "choose", "penalty", "bounds"},
         "gauss-newton": {"weight", "start", "reference", "bounds", "tolerance", "evaluations"},
     },
     "rule": {
