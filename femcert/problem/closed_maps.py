@@ -165,8 +165,7 @@ def _rays_of_functions(
     degree, away = functions.functions.near_polynomials(h, radius_around(h, 1), 2 * MOST_POINTS - 1)
     F = ray_integrals(mesh, rays.origins, rays.directions, functions.functions.at, degree // 2 + 1).T
     lengths = np.asarray(rays.matrix.sum(axis=1)).ravel()
-    largest = np.abs(functions.values).max(axis=(1, 2))
-    errors = np.outer(lengths, 2.0 * away + ROUNDING * largest)
+    errors = np.outer(lengths, 2.0 * away + ROUNDING * functions.largest)
     # Quadrature may have made the functions too small.
     root = functions.root * (1.0 + float(np.linalg.norm(functions.missed(functions.orthonormal))))
     return _of_functions(F, errors, root, whitening, space, functions)

@@ -29,8 +29,8 @@ from .quadrature import Quadrature
 from .weak import WeakResidual
 from .workspace import Workspace
 
-# Numbers in the arrays of a chunk of elements, and of a batch of stream functions.
-CHUNK, BATCH = 6_000_000, 60_000_000
+# Numbers in the arrays of a chunk of elements, of a batch of stream functions, and of those that are improved at once.
+CHUNK, BATCH, AT_ONCE = 6_000_000, 120_000_000, 6_000_000
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class _Part:
     varies: bool
     stream: Array = field(repr=False)
 
+    def some(self, chosen: slice) -> _Part:
+        """Some of the columns."""
+        block = self.columns
+        states = np.ascontiguousarray(block.states[:, chosen])
+        some = Columns(states, block.basis, block.sources[:, chosen])
+        return replace(self, columns=some, stream=self.stream[:, chosen])
+
 
 class BlockFluxes:
     """Equilibrated fluxes for blocks of columns, evaluated on one chunk of elements after the other.
@@ -116,6 +123,8 @@ class BlockFluxes:
 
     def _part(self, block: Columns, varies: bool) -> _Part:
         stream = np.zeros((self.tools.space.N, block.count), dtype=np.float32)
+        # Sparse matrices are applied to rows.
+        block = replace(block, states=np.ascontiguousarray(block.states))
         return _Part(block, self.maps.of_source(block.basis), varies, stream)
 
     @cached_property
@@ -137,22 +146,25 @@ class BlockFluxes:
         free = np.ones(space.N, dtype=bool)
         free[mesh.facets[:, facets]] = False
         free[space.on_facets[:, facets]] = False
-        A = matrices.assembled()
+        # Any stream function will do, so single precision is enough.
+        A, diagonal = matrices.assembled().astype(np.float32), matrices.diagonal
+        at_once, most = (max(numbers // space.N, 1) for numbers in (AT_ONCE, BATCH))
         for part in self.parts:
-            most = max(BATCH // space.N, 1)
-            for start in range(0, part.columns.count, most):
-                chosen = slice(start, min(start + most, part.columns.count))
-                pull, square = self._pull(part, chosen)
-                part.stream[:, chosen] = block_conjugate_gradients(
-                    A, pull, matrices.diagonal, free, steps=steps, enough=ENOUGH, square=square
-                )
+            for chosen in _batches(part.columns.count, most):
+                pull, square = self._pull(part.some(chosen))
+                for few in _batches(pull.shape[1], at_once):
+                    right = np.ascontiguousarray(pull[:, few])
+                    pull[:, few] = block_conjugate_gradients(
+                        A, right, diagonal, free, steps=steps, enough=ENOUGH, square=square[few]
+                    )
+                part.stream[:, chosen] = pull
 
-    def _pull(self, part: _Part, chosen: slice) -> tuple[Array, Array]:
+    def _pull(self, part: _Part) -> tuple[Array, Array]:
         """Minus ``(a^-1 t_j, curl phi)`` for the stream functions phi, and ``‖a^-1/2 t_j‖²``."""
-        n = chosen.stop - chosen.start
-        pull, square = np.zeros((self.tools.space.N, n)), np.zeros(n)
+        n = part.columns.count
+        pull, square = np.zeros((self.tools.space.N, n), dtype=np.float32), np.zeros(n)
         for chunk in self.chunks(n):
-            T, curls = chunk.fluxes(part, chosen), chunk.curls(part.varies)
+            T, curls = chunk.fluxes(part), chunk.curls(part.varies)
             square += np.einsum("erc,erc->c", T, T)
             dofs, place = np.unique(chunk.stream_dofs, return_inverse=True)
             local = -(curls.transpose(0, 2, 1) @ T)
@@ -220,6 +232,10 @@ class _Sums:
         return Misfits(self.flux, self.oscillation, self.both, float(np.sqrt(self.lacking)))
 
 
+def _batches(count: int, most: int) -> list[slice]:
+    return [slice(start, min(start + most, count)) for start in range(0, count, most)]
+
+
 def _gram(T: Array) -> Array:
     rows = T.reshape(-1, T.shape[2])
     return np.asarray(rows.T @ rows)
@@ -246,14 +262,14 @@ class _Chunk:
         self.facets, self._place = np.unique(mesh.t2f[:, elements], return_inverse=True)
         self._rows: dict[bool, tuple[Array, ...]] = {}
 
-    def fluxes(self, part: _Part, chosen: slice | None = None) -> Array:
+    def fluxes(self, part: _Part) -> Array:
         """``a^-1/2 t_j`` in orthonormal coordinates, ``(elements, rows, columns)``."""
-        inputs, maps = self._inputs(part, chosen or slice(None)), self._maps(part)
+        inputs, maps = self._inputs(part), self._maps(part)
         return np.asarray(np.concatenate([maps[0], self.curls(part.varies)], axis=2) @ inputs)
 
     def sources(self, part: _Part) -> tuple[Array | None, float]:
         """What no flux matches of the sources: weighted rests, and the sum of the squared norms of the means."""
-        maps, inputs = self._maps(part), self._inputs(part, slice(None), with_stream=False)
+        maps, inputs = self._maps(part), self._inputs(part)[:, : -self.stream_dofs.shape[1]]
         lacking = maps[2] @ inputs
         return (maps[1] @ inputs if part.varies else None), float(np.sum(lacking**2))
 
@@ -274,24 +290,27 @@ class _Chunk:
     def _kept(self) -> dict[Any, Any]:
         return {}
 
-    def _inputs(self, part: _Part, chosen: slice, with_stream: bool = True) -> Array:
-        """Normal components, states and sources (and stream functions) on the elements: ``(elements, inputs, n)``."""
-        key = "inputs", id(part), chosen.start, chosen.stop
+    def _inputs(self, part: _Part) -> Array:
+        """Normal components, states, sources and stream functions on the elements, ``(elements, inputs, columns)``."""
+        key = "inputs", id(part)
         if key not in self._kept:
             whole, columns = self.whole, part.columns
             maps, count = whole.maps, whole.r.sampler.mesh.facets.shape[1]
             rows = self.facets if maps.merged else np.concatenate([self.facets, self.facets + count])
-            U, F = columns.states[:, chosen], columns.sources[:, chosen]
-            gamma = maps.state[rows] @ U + _dense(part.to_flux[rows] @ F)
-            stream = part.stream[self.stream_dofs, chosen].astype(float)
-            if maps.bent is not None:
-                stream += (maps.bent[self.stream_dofs.ravel()] @ U).reshape(stream.shape)
+            gamma = maps.state[rows] @ columns.states + _dense(part.to_flux[rows] @ columns.sources)
             dofs = columns.basis.element_dofs[:, self.elements].T
-            sources = _dense(F[dofs.ravel()]).reshape(*dofs.shape, -1)
-            states = U[whole.r.basis.element_dofs[:, self.elements].T]
-            self._kept[key] = np.concatenate([gamma[self._ends], states, sources, stream], axis=1)
-        found = self._kept[key]
-        return found if with_stream else found[:, : -self.stream_dofs.shape[1]]
+            parts = [
+                gamma[self._ends],
+                columns.states[whole.r.basis.element_dofs[:, self.elements].T],
+                _dense(columns.sources[dofs.ravel()]).reshape(*dofs.shape, -1),
+                part.stream[self.stream_dofs],
+            ]
+            inputs = np.concatenate(parts, axis=1, dtype=float)
+            if maps.bent is not None:
+                bent = maps.bent[self.stream_dofs.ravel()] @ columns.states
+                inputs[:, -self.stream_dofs.shape[1] :] += bent.reshape(len(dofs), -1, columns.count)
+            self._kept[key] = inputs
+        return np.asarray(self._kept[key])
 
     @cached_property
     def _ends(self) -> Any:

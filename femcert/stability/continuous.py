@@ -10,14 +10,13 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array, required
 from ..errors import UncertifiedError
-from ..mesh.elements import degree
+from ..mesh.elements import degree, mass_matrix
 from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.closed_maps import ClosedMap, ContinuousMap, Prediction
 from ..problem.data import Data
 from ..problem.forward import dense
-from ..problem.functions import Beyond
 from ..problem.insert import cut_at_sensors
 from ..problem.states import StateEquation, strong_form
 from ..problem.strong import CONTRADICTION, is_zero
@@ -129,6 +128,23 @@ def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
 
 
 @dataclass(frozen=True)
+class Beyond:
+    """What interpolation leaves out of the functions of a class, g_j in orthonormal coordinates.
+
+    Attributes
+    ----------
+    gram, seen
+        ``(g_i, g_j)``, and ``(z_i, g_j)`` with the adjoint states z_i.
+    sizes
+        ``‖z_i‖``, in L2.
+    """
+
+    gram: Array
+    seen: Array
+    sizes: Array
+
+
+@dataclass(frozen=True)
 class KnownMap:
     """The forward map of a `SourceMap` in orthonormal coordinates, with the attributes of `MapError`.
 
@@ -222,7 +238,9 @@ class SourceMap:
         unseen = 2.0 * remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
         if self.functions is not None:
             # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
-            beyond = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis, sensors.states)
+            gram, moments = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis)
+            mass = np.einsum("ij,ij->j", sensors.states, mass_matrix(self.equation.basis) @ sensors.states)
+            beyond = Beyond(gram, sensors.states.T @ moments, np.sqrt(np.maximum(mass, 0.0)))
             missed = self.functions.missed(self._unit)
             forward = forward + beyond.seen
             unseen += float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
