@@ -202,7 +202,7 @@ class FunctionClass:
         return self.size(self.beyond(basis, dofs, coefficients)) + float(self.missed(coefficients))
 
     def beyond_block(self, basis: Basis, columns: Array, coordinates: Array, states: Basis) -> tuple[Array, Array]:
-        """For ``g_j = sum_l c_lj phi_l - q_j``, many at once, ``(g_i, g_j)`` and ``(v_i, g_j)`` with basis functions v_i.
+        """For ``g_j = sum_l c_lj phi_l - q_j``, many at once: ``(g_i, g_j)``, and ``(v_i, g_j)`` for functions v_i.
 
         Parameters
         ----------
@@ -218,8 +218,8 @@ class FunctionClass:
         table, test = (self.sampler.table(part.elem)[0].T for part in (basis, states))
         for here in self._batches(2 * k):
             root = np.sqrt(self.sampler.dx[here])[..., None]
-            g = np.tensordot(self.values(here), coordinates, axes=(0, 0)) - table @ columns[basis.element_dofs[:, here].T]
-            g *= root
+            g = np.tensordot(self.values(here), coordinates, axes=(0, 0))
+            g = root * (g - table @ columns[basis.element_dofs[:, here].T])
             local = (test.T @ (root * g)).reshape(-1, k)
             dofs, place = np.unique(states.element_dofs[:, here].T, return_inverse=True)
             gather = csr_matrix((np.ones(place.size), (place.ravel(), np.arange(place.size))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..problem.forward import dense
 from ..problem.strong import Interpolant, StrongForm
+from .block_chunk import Columns
 from .block_maps import probes, scattered, source_moments
-from .blocks import BlockFluxes, Columns, Misfits
+from .blocks import BlockFluxes, Misfits
 from .elliptic import DOMINATING, STEPS, bounded
 from .energy import StateNorm
 from .majorant import BALANCE_ROUNDING, CRUDE, _crude_constant, _defect
@@ -123,8 +124,8 @@ def block_errors(
 
     With conforming fluxes ``p_j`` and ``t_j = p_j - a grad u_j``, the bound of `majorant` for the combination c is a
     quadratic form in c: with parts ``x_K, y_K`` of the flux and of the oscillation on element K,
-    ``(x + y)² <= (1 + s_K) x² + (1 + 1/s_K) y²`` with one s_K for all c. The fluxes are evaluated on a few elements at a
-    time; what is kept is one vector of the length of a state, and one of a stream function, for each column.
+    ``(x + y)² <= (1 + s_K) x² + (1 + 1/s_K) y²`` with one s_K for all c. The fluxes are evaluated on a few elements at
+    a time; what is kept is one vector of the length of a state, and one of a stream function, for each column.
 
     Parameters
     ----------
@@ -160,12 +161,11 @@ def block_errors(
         return None
     operator = _operator(r)
     solved = [_solved(r, operator, block, norm.factor, workspace.free) for block in blocks]
-    fluxes = BlockFluxes(workspace, r, rule, tuple(block for block, _ in solved), steps=STEPS if steps is None else steps)
+    most = STEPS if steps is None else steps
+    fluxes = BlockFluxes(workspace, r, rule, tuple(block for block, _ in solved), steps=most)
     _check_conforming(workspace, fluxes, r)
     misfits, cross = fluxes.misfits()
-    found = [
-        _errors(workspace, r, rule, operator, *pair, parts) for pair, parts in zip(solved, misfits, strict=True)
-    ]
+    found = [_errors(workspace, r, rule, operator, *pair, parts) for pair, parts in zip(solved, misfits, strict=True)]
     return BlockErrors(tuple(found), cross, float(np.max(rule.remainder)) + 2.0 * rule.signed)
 
 
@@ -195,9 +195,7 @@ def _operator(r: WeakResidual) -> Any:
     return scattered(rows, columns, values, shape)
 
 
-def _solved(
-    r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any
-) -> tuple[Columns, Array]:
+def _solved(r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any) -> tuple[Columns, Array]:
     """The block with states that solve the discrete problem with exact integrals, and their residuals."""
     moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
     load = dense(moments @ block.sources)

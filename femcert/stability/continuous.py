@@ -19,11 +19,11 @@ from ..problem.data import Data
 from ..problem.forward import dense
 from ..problem.insert import cut_at_sensors
 from ..problem.states import StateEquation, strong_form
-from ..problem.strong import CONTRADICTION, is_zero
+from ..problem.strong import is_zero
+from ..residual.block_chunk import Columns
 from ..residual.block_errors import combined, isotropic, largest
-from ..residual.blocks import Columns
 from ..residual.boundary import refuse_unresolved
-from .source_errors import SourceErrors
+from .source_errors import SourceErrors, source_equation
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
     Galerkin state). For the second one let ``a(u - u_h, v) = (t, grad v) + rest(v)`` with an equilibrated flux, and
     ``t*``, ``rest*`` for the adjoint states. With the projection P on gradients
-    ``a(u - u_h, z - z_h) = (a^-1 t*, P t) + ..``, and ``‖P - 1/2‖ = 1/2``: half of ``X_ij = (a^-1 t*_i, t_j)`` is taken as
-    known, and for all combinations of columns and sensors at once
+    ``a(u - u_h, z - z_h) = (a^-1 t*, P t) + ..``, and ``‖P - 1/2‖ = 1/2``: half of ``X_ij = (a^-1 t*_i, t_j)`` is taken
+    as known, and for all combinations of columns and sensors at once
 
         ‖(F - F_h - X/2) x‖ <= (g/2 + o) (x'Gx)^1/2 + (g + o) (x'Ox)^1/2,
 
@@ -185,7 +185,7 @@ class SourceMap:
     def __init__(self, problem: Problem, whitening: Array) -> None:
         self.space, self.whitening = problem.parameters, whitening
         self.condition = float(np.linalg.cond(whitening))
-        equation = _source_equation(problem)
+        equation = source_equation(problem)
         self.on_mesh = self.functions = self.space.functions_on(equation.basis.mesh)
         who, what = "a continuous guarantee", "sensors with known densities, such as Average- or RegionSensors"
         representers = required(equation.sensors.representers(), who, what, equation.sensors)
@@ -232,10 +232,11 @@ class SourceMap:
         B = np.asarray(dense(space.matrix) @ self._unit)
         columns = Columns(self._solved(np.asarray(self.system.load @ B)), space.basis, B)
         adjoint = Columns(self._solved(self.sensors.T[free]), bounds.constants, bounds.densities(self.whitening))
-        sensors, states, cross, remainder = bounds.errors(adjoint, columns, self.whitening)
+        found = bounds.errors(self.whitening, adjoint, columns)
+        (sensors, states), cross = found.blocks, found.cross[0, 1]
         beyond = None
         forward = self.sensors @ states.states + sensors.states[free].T @ states.residual[free]
-        unseen = 2.0 * remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
+        unseen = 2.0 * found.remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
         if self.functions is not None:
             # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
             gram, moments = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis)
@@ -258,7 +259,7 @@ class SourceMap:
             sensors=float(np.sqrt(largest(sensors.total))),
             adjoint=sensors.states,
             beyond=beyond,
-            blocks=sensors.flux.any() or states.flux.any(),
+            blocks=bool(sensors.flux.any() or states.flux.any()),
         )
 
     @cached_property
@@ -267,6 +268,7 @@ class SourceMap:
         refuse_unresolved(self.equation)
         problem, nothing = self.problem, np.zeros(self.problem.parameters.basis.N)
         state, strong = problem.solve(nothing), strong_form(self.equation, nothing)
+        assert state is not None
         assert strong is not None
         if self.conditions is self.bounds and not state.any() and is_zero(strong.source):
             return Prediction(np.zeros(len(self.sensors)), np.zeros(len(self.sensors)))
@@ -280,10 +282,11 @@ class SourceMap:
         problem, known = self.problem, self.known
         q, x = np.asarray(problem.parameters.matrix @ coefficients), self.root @ coefficients
         state = problem.solve(q)
+        assert state is not None
         if known.blocks:
             offset = self.offset
             values = known.centre @ x + offset.values
-            errors, joint = np.zeros(len(values)), float(np.sqrt(max(x @ known.spread @ x, 0.0))) + offset.joint
+            errors, joint = np.zeros(len(values)), float(np.sqrt(max(float(x @ known.spread @ x), 0.0))) + offset.joint
         else:
             values, errors = self._single(q, state, x)
             joint = 0.0
@@ -321,30 +324,6 @@ class SourceMap:
         if self.on_mesh is None:
             return self.space.norm(parameter - self.space.field(coefficients))
         return self.on_mesh.distance(self.space.basis, parameter, coefficients)
-
-
-def _source_equation(problem: Problem) -> StateEquation:
-    """The one state equation of a problem with an unknown source.
-
-    Raises
-    ------
-    UncertifiedError
-        There is none, or the source of its strong form is not the parameter, up to something known.
-    """
-    who, space = "guarantee='continuous'", problem.parameters
-    what = "a map in closed form, or one elliptic equation with an unknown source, as EllipticSource has it"
-    equation = problem.states[0] if len(problem.states) == 1 else None
-    zero = None if equation is None else strong_form(equation, np.zeros(space.basis.N))
-    if equation is None or zero is None or zero.unknown != "source":
-        return required(None, who, what, problem)
-    q = np.asarray(space.matrix @ np.cos(1.0 + np.arange(space.dimension)))
-    strong, sampler = strong_form(equation, q), Sampler(equation.basis.mesh, 2 * degree(space.basis))
-    assert strong is not None
-    values = sampler.values(space.basis, q)
-    off = np.abs(strong.source.at(sampler) - zero.source.at(sampler) - values).max()
-    if not off <= CONTRADICTION * np.abs(values).max():
-        raise UncertifiedError(f"the source in the strong form of a {type(problem).__name__} is not the parameter")
-    return equation
 
 
 def _check_alone(problem: Problem, equation: StateEquation) -> None:
