@@ -25,7 +25,7 @@ from .consistent import ConsistentSet, inconsistent
 # Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
 MOST_COORDINATES = 1500
 # How often a radius enters its own bound, and by how much it must get smaller to do so again.
-MOST_ROUNDS, CLOSER = 20, 0.99
+MOST_ROUNDS, CLOSER = 20, 0.9999
 # A ball bounds the class if its form is at least this part of its largest value; below, that is rounding.
 BOUNDING = 1e-10
 # Rounding of a few small matrices.

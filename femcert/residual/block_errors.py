@@ -85,6 +85,28 @@ class BlockErrors:
     remainder: float
 
 
+def products(adjoint: EnergyErrors, states: EnergyErrors, cross: Array, remainder: float) -> tuple[Array, Array]:
+    """What is known of ``M_ij = a(e_i, e*_j)``, the errors of states against those of adjoint states, and the rest.
+
+    With the projection P on gradients ``a(e, e*) = (a^-1 t*, P t) + rest(e*) + ..`` and ``‖P - 1/2‖ = 1/2``, so for the
+    matrix ``X_ij = (a^-1 t*_i, t_j)``
+
+        ‖(M - X/2) c‖ <= (g/2 + o) (c'Gc)^1/2 + (g + o) (c'Oc)^1/2    for all c,
+
+    G and O the Gram matrices `flux` and `rest` of the states, g² and o² the largest eigenvalues of those of the adjoint
+    states.
+
+    Returns
+    -------
+    known, spread
+        ``X / 2``, and a Gram matrix S with ``‖(M - X/2) c‖² <= c'Sc``.
+    """
+    g, o = (float(np.sqrt(largest(gram))) for gram in (adjoint.flux, adjoint.rest))
+    missed = remainder * g * float(np.sqrt(largest(states.flux)))
+    parts = [(0.5 * g + o) ** 2 * states.flux, (g + o) ** 2 * states.rest, missed**2 * np.eye(len(states.flux))]
+    return 0.5 * cross, combined(parts)
+
+
 def isotropic(norms: Array) -> Array:
     """The Gram matrix of functionals of which only the norms are known: ``(sum_j |c_j| n_j)² <= |c|² sum_j n_j²``."""
     return np.asarray(np.sum(norms**2) * np.eye(len(norms)))

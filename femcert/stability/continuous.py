@@ -21,7 +21,7 @@ from ..problem.insert import cut_at_sensors
 from ..problem.states import StateEquation, strong_form
 from ..problem.strong import is_zero
 from ..residual.block_chunk import Columns
-from ..residual.block_errors import combined, isotropic, largest
+from ..residual.block_errors import combined, isotropic, largest, products
 from ..residual.boundary import refuse_unresolved
 from .source_errors import SourceErrors, source_equation
 
@@ -80,18 +80,11 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     Otherwise it must offer the strong form of an elliptic equation with an unknown source, as `EllipticSource` does.
     For the column with state u, discrete state u_h and residual r, and a sensor with adjoint states z and z_h,
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
-    Galerkin state). For the second one let ``a(u - u_h, v) = (t, grad v) + rest(v)`` with an equilibrated flux, and
-    ``t*``, ``rest*`` for the adjoint states. With the projection P on gradients
-    ``a(u - u_h, z - z_h) = (a^-1 t*, P t) + ..``, and ``‖P - 1/2‖ = 1/2``: half of ``X_ij = (a^-1 t*_i, t_j)`` is taken
-    as known, and for all combinations of columns and sensors at once
-
-        ‖(F - F_h - X/2) x‖ <= (g/2 + o) (x'Gx)^1/2 + (g + o) (x'Ox)^1/2,
-
-    G and O the Gram matrices of the fluxes and of the rests of the columns, g² and o² the largest eigenvalues of those
-    of the sensors. The class is that of the finite-element
-    functions that the columns of the space are; where the space offers functions of which these are interpolants
-    (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out. Point values
-    are bounded on H1 on a line only; there both states are taken on the mesh cut at the sensors.
+    Galerkin state). Of the second one half is known from equilibrated fluxes, and the rest is bounded for all
+    combinations of columns and sensors at once (`femcert.residual.block_errors.products`). The class is that of the
+    finite-element functions that the columns of the space are; where the space offers functions of which these are
+    interpolants (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out.
+    Point values are bounded on H1 on a line only; there both states are taken on the mesh cut at the sensors.
 
     Raises
     ------
@@ -236,7 +229,7 @@ class SourceMap:
         (sensors, states), cross = found.blocks, found.cross[0, 1]
         beyond = None
         forward = self.sensors @ states.states + sensors.states[free].T @ states.residual[free]
-        unseen = 2.0 * found.remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
+        unseen = 0.0
         if self.functions is not None:
             # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
             gram, moments = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis)
@@ -244,16 +237,15 @@ class SourceMap:
             beyond = Beyond(gram, sensors.states.T @ moments, np.sqrt(np.maximum(mass, 0.0)))
             missed = self.functions.missed(self._unit)
             forward = forward + beyond.seen
-            unseen += float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
+            unseen = float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
             C = bounds.friedrichs()
             states = states.beside(C**2 * beyond.gram, C * np.sqrt(np.diag(beyond.gram)))
             states = states.beside(C**2 * isotropic(missed), C * missed)
-        g, o = (float(np.sqrt(largest(gram))) for gram in (sensors.flux, sensors.rest))
-        parts = [(0.5 * g + o) ** 2 * states.flux, (g + o) ** 2 * states.rest]
+        half, spread = products(sensors, states, cross, found.remainder)
         return KnownMap(
             forward=forward,
-            centre=forward + 0.5 * cross,
-            spread=combined([*parts, unseen**2 * np.eye(B.shape[1])]),
+            centre=forward + half,
+            spread=combined([spread, unseen**2 * np.eye(B.shape[1])]),
             columns=states.single,
             rows=sensors.single,
             sensors=float(np.sqrt(largest(sensors.total))),
