@@ -46,7 +46,7 @@ def test_2000_random_blocks():
         for values in exact:
             assert np.all(found <= values * (1.0 + 1e-9) + 1e-14 * values[0])
         weyl = np.linalg.svd(A, compute_uv=False) - np.sqrt(largest(G))
-        assert np.all(found >= weyl)
+        assert np.all(found >= weyl - 1e-12 * np.linalg.norm(A))
         assert np.all(np.diff(found) <= 0.0)
         sharper += found[-1] > weyl[-1] + 0.01 * value
     assert sharper >= 1000
@@ -118,6 +118,7 @@ def test_adjoint_states_for_others():
         assert np.linalg.eigvalsh(two.total - weights @ E @ weights.T)[0] >= 0.0
     line, _ = on_line(20, "line P1", reaction=40.0)
     assert np.all(sensor_errors(line, np.eye(16))[1].single > 0.0)
+    points = fc.PointSensors(problem.basis, [[0.3, 0.4]])
+    unbounded = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=points)
     with pytest.raises(fc.UncertifiedError, match="Average- or RegionSensors"):
-        points = fc.PointSensors(problem.basis, [[0.3, 0.4]])
-        sensor_errors(fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=points), np.eye(1))
+        sensor_errors(unbounded, np.eye(1))
