@@ -25,6 +25,10 @@ from ..residual.elliptic import bounded
 from ..residual.energy import state_norm
 from ..residual.workspace import Workspace
 
+# The diameter of a triangle over its Poincaré constant is at least the first zero of J_1 (Laugesen, Siudeja,
+# Minimizing Neumann fundamental tones of triangles: an optimal Poincaré inequality, 2010).
+TRIANGLE = 3.8317
+
 
 class SourceErrors:
     """Energy errors for sources, with homogeneous boundary conditions or those of the problem.
@@ -114,10 +118,12 @@ class SourceErrors:
     def _oscillation(self, weights: Array) -> tuple[Array, Array]:
         """What densities that vary on elements add to the residuals of adjoint states: a Gram matrix, and norms.
 
-        On an element, ``‖sum_i c_i rest_i‖² <= sum_i c_i² ‖rest_i‖ sum_j ‖rest_j‖``, times ``h_K² / (pi² a_K)``; for
-        one combination it is at most the sum of the norms.
+        On an element, ``‖sum_i c_i rest_i‖² <= sum_i c_i² ‖rest_i‖ sum_j ‖rest_j‖``, times ``h_K² / (j² a_K)``; for one
+        combination it is at most the sum of the norms. Poincaré's constant of an element is at most ``h_K / j`` with
+        j = pi, and with the first zero of the Bessel function J_1 on a triangle.
         """
-        share = diags(self.workspace.facets.diameters**2 / (np.pi**2 * self._least()))
+        j = TRIANGLE if self.basis.mesh.t.shape[0] == 3 else np.pi
+        share = diags(self.workspace.facets.diameters**2 / (j**2 * self._least()))
         norms = self.representers.rest.sqrt()
         together = np.asarray(norms.sum(axis=1)).ravel()
         diagonal = (share @ norms).T @ together

@@ -79,7 +79,7 @@ def posed(domain, element, cells, sensors):
 class Loop:
     """One bound for each column and each sensor, as the library had it: products of Frobenius norms."""
 
-    def __init__(self, problem, *, rows=None, columns=None):
+    def __init__(self, problem):
         (equation,) = problem.states
         self.problem, self.free, self.basis = problem, problem.free, problem.basis
         self.workspace, self.factor = Workspace(equation), problem.factor
@@ -90,14 +90,10 @@ class Loop:
         u = self.solved(equation.system().load @ B)
         H = dense(equation.sensors.matrix)
         z = self.solved(H.T[self.free])
-        rows, columns = (
-            range(n) if chosen is None else chosen for n, chosen in ((len(H), rows), (B.shape[1], columns))
-        )
-        self.rows = np.array([self.of_sensor(i, z[:, i]) for i in rows])
-        found = [self.of(Interpolant(space.basis, B[:, j]), u[:, j]) for j in columns]
+        self.rows = np.array([self.of_sensor(i, z[:, i]) for i in range(len(H))])
+        found = [self.of(Interpolant(space.basis, B[:, j]), u[:, j]) for j in range(B.shape[1])]
         self.columns, residuals = np.array([eta for eta, _ in found]), np.column_stack([r for _, r in found])
-        if len(columns) == B.shape[1]:
-            self.forward = H @ u + z[self.free].T @ residuals[self.free]
+        self.forward = H @ u + z[self.free].T @ residuals[self.free]
 
     def solved(self, right):
         states = np.zeros((self.basis.N, right.shape[1]))
