@@ -16,7 +16,7 @@ from ..problem.forward import dense
 from ..problem.strong import Interpolant, StrongForm
 from .block_chunk import Columns
 from .block_maps import probes, scattered, source_moments
-from .blocks import BlockFluxes, Misfits
+from .blocks import BlockFluxes, Misfits, batches
 from .elliptic import DOMINATING, STEPS, bounded
 from .energy import StateNorm
 from .majorant import BALANCE_ROUNDING, CRUDE, _crude_constant, _defect
@@ -29,6 +29,8 @@ from .workspace import Workspace
 # A residual on the trial space that is this small against the load needs no further solve: the bound includes it.
 SOLVED = 1e-11
 MOST_CORRECTIONS = 4
+# Numbers in the arrays of states that are corrected at once.
+BATCH = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -220,9 +222,15 @@ def _operator(r: WeakResidual) -> Any:
 def _solved(r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any) -> tuple[Columns, Array]:
     """The block with states that solve the discrete problem with exact integrals, and their residuals."""
     moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
-    load = dense(moments @ block.sources)
-    states, size = block.states, np.linalg.norm(load[free], axis=0)
-    left = load - operator @ states
+    states, residuals = np.empty(block.states.shape), np.empty(block.states.shape)
+    for here in batches(block.count, max(BATCH // r.basis.N, 1)):
+        load = dense(moments @ block.sources[:, here])
+        states[:, here], residuals[:, here] = _corrected(operator, load, block.states[:, here], factor, free)
+    return replace(block, states=states), residuals
+
+
+def _corrected(operator: Any, load: Array, states: Array, factor: Factorization, free: Any) -> tuple[Array, Array]:
+    size, left = np.linalg.norm(load[free], axis=0), load - operator @ states
     for _ in range(MOST_CORRECTIONS):
         missing = np.linalg.norm(left[free], axis=0)
         if np.all(missing <= SOLVED * size):
@@ -233,7 +241,7 @@ def _solved(r: WeakResidual, operator: Any, block: Columns, factor: Factorizatio
         if not np.any(np.linalg.norm(after[free], axis=0) < 0.5 * missing):
             break
         states, left = better, after
-    return replace(block, states=states), left
+    return states, left
 
 
 def _check_conforming(workspace: Workspace, fluxes: BlockFluxes, r: WeakResidual) -> None:

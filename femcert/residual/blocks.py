@@ -106,9 +106,9 @@ class BlockFluxes:
         at_once, most = (max(numbers // space.N, 1) for numbers in (AT_ONCE, BATCH))
         for part in self.parts:
             matrix = A.astype(part.stream.dtype)
-            for chosen in _batches(part.columns.count, most):
+            for chosen in batches(part.columns.count, most):
                 pull, square = self._pull(part.some(chosen))
-                for few in _batches(pull.shape[1], at_once):
+                for few in batches(pull.shape[1], at_once):
                     right = np.ascontiguousarray(pull[:, few])
                     pull[:, few] = block_conjugate_gradients(
                         matrix, right, matrices.diagonal, free, steps=steps, enough=ENOUGH, square=square[few]
@@ -186,7 +186,8 @@ class _Sums:
         return Misfits(self.flux, self.oscillation, self.both, float(np.sqrt(self.lacking)))
 
 
-def _batches(count: int, most: int) -> list[slice]:
+def batches(count: int, most: int) -> list[slice]:
+    """Consecutive parts of so many columns, of at most `most` each."""
     return [slice(start, min(start + most, count)) for start in range(0, count, most)]
 
 

@@ -5,11 +5,11 @@
 Without names all parts. `gap`: how far the forward matrix of a mesh can be from the exact one, and the certified
 sigma_min over the true one, on the square and the L-shape, P1 and P2, 33 and 200 averages. The class are the first 12
 eigenmodes of the mesh with h = 1/8, piecewise linear and therefore in all spaces. The true sigma_min is that of P2 at
-h = 1/128, within what its own guarantee says. `radius`: guaranteed over discrete radii of the
-least-squares source at a noise of 0.1 % (the bar is for a smooth source on the square at h = 1/64). `time`: 50 columns and 200 sensors at 1e5 dofs in units of a factorization
-and solve of the same run (the loop from a sample of its columns). `random`: 2,000 small random blocks, none below the
-energy errors of a finer mesh. Writes ``results/block_bounds.csv`` and ``.png``. Exit code 1 if something is not as
-promised: the bars are those of `BARS`.
+h = 1/128, within what its own guarantee says. `radius`: guaranteed over discrete radii of the least-squares source at a
+noise of 0.1 %; the bar is for a smooth source on the square at h = 1/64. `time`: 50 columns and 200 sensors at 1e5 dofs
+in units of a factorization and solve of the same run (the loop from a sample of its columns). `random`: 2,000 small
+random blocks, none below the energy errors of a finer mesh. Writes ``results/block_bounds.csv`` and ``.png``. Exit code
+1 if something is not as promised: the bars are those of `BARS`.
 """
 
 import csv

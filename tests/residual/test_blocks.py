@@ -146,9 +146,9 @@ def test_the_quadratic_form_is_the_majorant(element, boundary, reaction):
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("boundary", ["dirichlet", "robin"])
 def test_single_columns_as_single_bounds(element, boundary):
-    case = Case(element, boundary, 5.0)
+    case = Case(element, boundary, 5.0, k=2, m=1)
     together, given = case.errors(), case.blocks
     for number, block in enumerate(given):
         for j in range(block.count):
@@ -188,7 +188,7 @@ def is_below(low, high):
 def test_no_combination_below_its_error(element, boundary):
     """Random meshes, coefficients and sources; the truth on a finer mesh. Products of errors, too."""
     ratios = []
-    for seed in range(6):
+    for seed in range(4):
         case = Case(element, boundary, reaction=[0.0, 8.0][seed % 2], seed=seed, cells=(4, 5))
         found = case.errors()
         E = reference_gram(case, None if boundary == "dirichlet" else "left")
