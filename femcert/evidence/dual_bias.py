@@ -37,7 +37,7 @@ from ..residual.block_errors import EnergyErrors, block_errors, single_errors
 from ..residual.blocks import Columns
 from ..residual.energy import state_norm
 from ..residual.workspace import workspace_of
-from ..stability.continuous import source_equation
+from ..stability.source_errors import source_equation
 from ..stability.source_errors import SourceErrors
 from .affine import Sight
 
