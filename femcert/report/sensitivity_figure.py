@@ -80,7 +80,7 @@ def draw_sensitivity(axes: Any, found: Sensitivity, truth: tuple[float, float] |
     least = found.least_norm.value
     if least > found.radii[0]:
         look = {"color": style.GREY, "alpha": 0.3, "linewidth": 0.0}
-        label = f"cannot be: the data need {style.short(least)}"
+        label = f"cannot be: the data need {style.short(least)}{_alone(found)}"
         axes.axvspan(found.radii[0], min(least, found.radii[-1]), label=label, **look)
     axes.axhline(found.value, color=style.BLACK, linewidth=1.0)
     radius = f"radius of the class, {style.short(found.radius)}"
@@ -94,6 +94,12 @@ def draw_sensitivity(axes: Any, found: Sensitivity, truth: tuple[float, float] |
         axes.plot([truth[0]], [truth[1]], label="truth", **look)
     axes.set_ylim(*_limits(found))
     axes.set_xlabel("radius of the ball")
+
+
+def _alone(found: Sensitivity) -> str:
+    """The confidence of the least norm, which is not that of both statements together."""
+    level = found.least_norm.probability
+    return "" if level == 1.0 else f" ({100.0 * level:.4g} % by itself)"
 
 
 def _message(found: Sensitivity) -> str:
