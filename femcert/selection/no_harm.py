@@ -127,7 +127,7 @@ def no_harm(
     rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
-        safe = _baseline(problem, data, baseline)
+        safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline)
     except FemcertError:
         if isinstance(refusal, InconsistentError):
             # What is wrong with the data says more than how a baseline notices it.
@@ -139,7 +139,7 @@ def no_harm(
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
     try:
-        base = attempt(lambda: _certified(next(iter(judges.values())), safe), None)
+        base = attempt(lambda: _certified(next(iter(judges.values())), safe, "baseline"), None)
     except CandidateFailure as failure:
         reason = f"the baseline cannot be certified: {_cause(failure)}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
@@ -201,8 +201,8 @@ def _cause(failure: CandidateFailure) -> Exception:
 
 
 @stage("certificates")
-def _certified(judge: Judge, candidate: Candidate) -> Certificate:
-    return judge.certified(candidate)
+def _certified(judge: Judge, candidate: Candidate, role: str) -> Certificate:
+    return judge.certified(candidate, role)
 
 
 def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
@@ -292,19 +292,19 @@ def _judged(
     case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool, name: str | None = None
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
-    problem, data, safe = case.problem, case.data, case.baseline
+    problem, safe = case.problem, case.baseline
     try:
         with stage("learned candidate"):
             run = in_child if isolated and not isinstance(learned, Candidate) else attempt
             # A copy once more: arrays that were pickled can be written to.
-            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit), name)
+            candidate = plain_copy(run(lambda: usable(learned, problem, judge.made_from), time_limit), name)
     except CandidateFailure as failure:
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
         raise
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
-        other = attempt(lambda: _certified(judge, candidate), None)
+        other = attempt(lambda: _certified(judge, candidate, "learned"), None)
         if not np.isfinite(other.radius.value):
             raise CandidateFailure(f"its radius is {other.radius.value}")
         return candidate, other, attempt(lambda: judge.compare(safe, candidate), None)

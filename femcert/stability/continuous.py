@@ -169,7 +169,7 @@ class SourceMap:
     def __init__(self, problem: Problem, whitening: Array) -> None:
         self.space, self.whitening = problem.parameters, whitening
         self.condition = float(np.linalg.cond(whitening))
-        equation = _source_equation(problem)
+        equation = source_equation(problem)
         self.on_mesh = self.functions = self.space.functions_on(equation.basis.mesh)
         who, what = "a continuous guarantee", "sensors with known densities, such as Average- or RegionSensors"
         representers = required(equation.sensors.representers(), who, what, equation.sensors)
@@ -305,7 +305,7 @@ class SourceMap:
         return self.on_mesh.distance(self.space.basis, parameter, coefficients)
 
 
-def _source_equation(problem: Problem) -> StateEquation:
+def source_equation(problem: Problem) -> StateEquation:
     """The one state equation of a problem with an unknown source.
 
     Raises
