@@ -97,6 +97,18 @@ class Calibrated(Rule):
         """Trials have truths as they are, in the span or not."""
         return True
 
+    @property
+    def uses_solvers(self) -> bool:
+        """Trials are made with both solvers, so for each learned one."""
+        return True
+
+    def shared_by(self, count: int) -> Calibrated:
+        """``harm / count`` and ``(1 - confidence) / count`` for each: the claim is then that of the whole choice."""
+        if count == 1:
+            return self
+        missed = (1.0 - self.confidence) / count
+        return replace(self, harm=self.harm / count, confidence=1.0 - missed, calibration=None)
+
     def calibrated(self, problem: Problem, data: Data, *, baseline: Any, learned: Any) -> Calibrated:
         """The same rule with its trials done, for all data of the same sensors and noise.
 

@@ -293,3 +293,38 @@ def test_a_conformal_radius_needs_solvers_and_samples():
         problem, data, {"baseline": baseline, "learned": learned}
     )
     assert judge.certify(candidate).radius.value == max(judge.radii.values())
+
+
+def test_several_candidates_share_harm_and_confidence():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.Calibrated(samples=blobs(l_shape_basis(3), SAMPLES, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    assert found.status != "undecided"
+    for name, verdict in found.candidates.items():
+        calibration = verdict.comparison.calibration
+        assert calibration["harm"] == pytest.approx(0.025), name
+        assert calibration["confidence"] == pytest.approx(0.975)
+        # As if it were alone at this level.
+        alone = fc.no_harm(
+            problem, data, baseline=baseline, learned=several[name],
+            rule=fc.Calibrated(samples=rule.samples, harm=0.025, confidence=0.975),
+        )  # fmt: skip
+        assert verdict.status == alone.status
+        assert calibration["threshold"] == alone.comparison.calibration["threshold"]
+    with pytest.raises(fc.InputError, match="names"):
+        fc.no_harm(problem, data, baseline=baseline, learned={}, rule=rule)
+    # Trials that were made for one candidate at the whole level do not serve several.
+    assert l_shape()[4].shared_by(2).calibration is None
+    assert l_shape()[4].shared_by(1) is l_shape()[4]
+
+
+def test_conformal_radii_of_several_solvers():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.ConformalRadius(samples=blobs(l_shape_basis(3), 60, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    for name, verdict in found.candidates.items():
+        alone = fc.no_harm(problem, data, baseline=baseline, learned=several[name], rule=rule)
+        assert verdict.certificate.radius == alone.learned.radius
+        assert verdict.status == alone.status
