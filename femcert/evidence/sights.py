@@ -86,6 +86,9 @@ class BallInverse:
         index = np.setdiff1d(np.arange(k), np.argmax(self.free, axis=0))
         factor = Factorization(L[index][:, index], definite=True, name="form of the ball", to_rounding=True)
         self.rounding = factor.exact("an interval").rounding
+        if len(index) == k:
+            self._solve = self.apply = factor.solve
+            return
 
         def solve(F: Array) -> Array:
             x = np.zeros((k, F.shape[1]))
@@ -125,7 +128,7 @@ class BallInverse:
             F = functionals[:, j : j + BATCH]
             X = self._solve(F)
             crosses.append(lifted.T @ (X if self.half else F))
-            squares.append(np.sum(X * (X if self.half else F), axis=0))
+            squares.append(np.einsum("ij,ij->j", X, X if self.half else F))
         return Target(np.hstack(crosses), np.concatenate(squares))
 
 
