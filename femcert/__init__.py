@@ -10,8 +10,10 @@ from importlib.metadata import version as _version
 from . import learn
 from .bound import Bound
 from .certificate import (
+    Calibrated,
     Certificate,
     Comparison,
+    ConformalRadius,
     Dominance,
     ExactRadius,
     GuaranteedRadius,
@@ -124,6 +126,7 @@ __all__ = [
     "AverageSensors",
     "Bound",
     "BoundarySensors",
+    "Calibrated",
     "Candidate",
     "CandidateError",
     "Case",
@@ -131,6 +134,7 @@ __all__ = [
     "CoarseMeshError",
     "CoarseSpace",
     "Comparison",
+    "ConformalRadius",
     "CoordinateSpace",
     "CosineSpace",
     "Data",

@@ -239,7 +239,7 @@ MISTAKES = {
         both(sub("modes = 8", 'functions = ["1", "x", "2*x + 3"]'), sub('kind = "cosine"', 'kind = "functions"')),
         "class.functions: the columns .* linearly dependent",
     ),
-    "no noise level": (sub("confidence = 0.95", ""), "data.noise_level and data.confidence are both missing"),
+    "nothing of the noise": (in_file("data.csv", ",deviation", ",remark"), "nothing is said of the noise"),
     "no data": (sub(DATA_KEY, ""), "data.file and data.values are both missing"),
     "data that are no numbers": (in_file("data.csv", "0.15,0.15,", "0.15,0.15,n/a,"), "data.csv, line 2,"),
     "data with decimal commas": (

@@ -54,7 +54,8 @@ class Rule(ABC):
         problem, data
             What is reconstructed, from which measurements.
         solvers
-            ``"baseline"`` and ``"learned"`` as `no_harm` got them, for rules that run them on data of their own.
+            ``"baseline"`` and ``"learned"`` as `no_harm` got them, several learned ones as a mapping; for rules that
+            run them on data of their own.
 
         Raises
         ------
@@ -98,7 +99,7 @@ class Rule(ABC):
 
     @property
     def uses_solvers(self) -> bool:
-        """Whether `prepare` runs the solvers on data of its own: it is then called for each learned candidate."""
+        """Whether `prepare` is called for each of several learned candidates, with that one as ``"learned"``."""
         return False
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class Judge(ABC):
     def __init__(self, rule: Rule, problem: Problem, data: Data) -> None:
         self.rule, self.problem, self.data = rule, problem, problem.check_data(data)
         if problem.parameters.remainder is not None and not rule.counts_remainder:
-            expected = "expected ExactRadius or Dominance"
+            expected = "expected ExactRadius() or Dominance()"
             raise UncertifiedError(f"{type(rule).__name__} does not count the remainder of the class; {expected}")
         self._splits: list[tuple[Candidate, Split]] = []
 
@@ -129,17 +130,26 @@ class Judge(ABC):
     def certify(self, candidate: Candidate) -> Certificate:
         """The certificate of one candidate."""
 
+    def certify_as(self, role: str, candidate: Candidate) -> Certificate:
+        """The certificate of a candidate of the solver with this name, for rules that judge solvers."""
+        return self.certify(candidate)
+
+    @property
+    def made_from(self) -> Data:
+        """What solvers are to make their candidates from; a rule that splits the data gives them a part."""
+        return self.data
+
     def compare(self, baseline: Candidate, learned: Candidate) -> Comparison | None:
         """What decides between two candidates; None where their radii do."""
         return None
 
-    def certified(self, candidate: Candidate) -> Certificate:
-        """`certify`, for a candidate that is checked here, with the size of its parameter."""
+    def certified(self, candidate: Candidate, role: str = "learned") -> Certificate:
+        """`certify_as`, for a candidate that is checked here, with the size of its parameter."""
         space = self.problem.parameters
         size = self.split(check_candidate(self.problem, candidate)).size
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
-        found = self.certify(candidate)
+        found = self.certify_as(role, candidate)
         if not isinstance(found, Certificate) or found.radius.side == "lower":
             name = type(self.rule).__name__
             raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")

@@ -185,8 +185,8 @@ class Observed:
         The same for free directions of norm one.
     turn
         Rows that combine whitened data to those that are used; None: all of them.
-    lift
-        For a ball: ``L^-1 T' a`` for columns a, as fields ``(N, n)``.
+    lift, smooth
+        For a ball: ``L^-1 T' a`` for columns a, and ``L^-1 psi`` for functionals on the dofs, as fields ``(N, n)``.
     """
 
     forward: LinearMap
@@ -197,6 +197,7 @@ class Observed:
     loose: float
     turn: Array | None = None
     lift: Callable[[Array], Array] | None = None
+    smooth: Callable[[Array], Array] | None = None
 
     @property
     def sights(self) -> list[Sight]:
@@ -286,7 +287,10 @@ def _of_ball(forward: LinearMap, data: Data) -> Observed:
     def lift(weights: Array) -> Array:
         return np.asarray(B @ (inverse.apply(rows @ weights) if inverse.half else lifted @ weights))
 
-    return Observed(forward, A, directions, (part,), rounding, loose, lift=lift)
+    def smooth(functionals: Array) -> Array:
+        return np.asarray(B @ inverse.apply(np.asarray(B.T @ functionals)))
+
+    return Observed(forward, A, directions, (part,), rounding, loose, lift=lift, smooth=smooth)
 
 
 def _of_span(forward: LinearMap, data: Data) -> Observed:

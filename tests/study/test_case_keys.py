@@ -38,7 +38,7 @@ KEYS = {
         "segments": {"starts", "ends"},
     },
     "baseline": {
-        "tikhonov": {"weight", "choose"},
+        "tikhonov": {"weight", "choose", "penalty", "bounds"},
         "gauss-newton": {"weight", "start", "reference", "bounds", "tolerance", "evaluations"},
     },
     "rule": {
