@@ -94,6 +94,9 @@ class BallInverse:
             return False
         if doubtful and self.rounding > DOUBTFUL:
             return False
+        if len(index) == k:
+            self._solve = self.apply = factor.solve
+            return True
 
         def solve(F: Array) -> Array:
             x = np.zeros((k, F.shape[1]))
@@ -134,7 +137,7 @@ class BallInverse:
             F = functionals[:, j : j + BATCH]
             X = self._solve(F)
             crosses.append(lifted.T @ (X if self.half else F))
-            squares.append(np.sum(X * (X if self.half else F), axis=0))
+            squares.append(np.einsum("ij,ij->j", X, X if self.half else F))
         return Target(np.hstack(crosses), np.concatenate(squares))
 
 
