@@ -28,13 +28,30 @@ from .certificate import (
 from .errors import (
     CandidateError,
     CoarseMeshError,
+    DatasetError,
     FemcertError,
     InconsistentError,
     InputError,
     SolveError,
     UncertifiedError,
 )
-from .evidence import Evidence, Interval, IntervalTable, Mean, Moment, Prediction, Refutation, Value, evidence
+from .evidence import (
+    Design,
+    Evidence,
+    EvidenceMap,
+    Flux,
+    Interval,
+    IntervalTable,
+    Mean,
+    Moment,
+    Prediction,
+    Refutation,
+    RegionClaims,
+    Value,
+    best_dimension,
+    design,
+    evidence,
+)
 from .linalg import use_backend
 from .mesh import load_mesh
 from .paper.sweep import sweep
@@ -50,6 +67,7 @@ from .problem import (
     EllipticCoefficient,
     EllipticSource,
     Experiments,
+    ForwardMap,
     FullSpace,
     FunctionSpace,
     Given,
@@ -76,7 +94,17 @@ from .problem import (
     StrongForm,
     Tomography,
 )
-from .report import plot_modulus, plot_selection, plot_stability, plot_study, write_fields, write_report
+from .report import (
+    plot_design,
+    plot_evidence,
+    plot_modulus,
+    plot_selection,
+    plot_sensitivity,
+    plot_stability,
+    plot_study,
+    write_fields,
+    write_report,
+)
 from .residual import (
     DualNorm,
     boundary_norm,
@@ -90,7 +118,7 @@ from .residual import (
 )
 from .selection import GaussNewton, Selection, Tikhonov, no_harm
 from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, refinement_study
+from .study import Case, Study, datasets, refinement_study
 
 __version__ = _version("femcert")
 
@@ -110,15 +138,20 @@ __all__ = [
     "CoordinateSpace",
     "CosineSpace",
     "Data",
+    "DatasetError",
+    "Design",
     "Dominance",
     "DualNorm",
     "EigenmodeSpace",
     "EllipticCoefficient",
     "EllipticSource",
     "Evidence",
+    "EvidenceMap",
     "ExactRadius",
     "Experiments",
     "FemcertError",
+    "Flux",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "GaussNewton",
@@ -147,6 +180,7 @@ __all__ = [
     "Problem",
     "RaySensors",
     "Refutation",
+    "RegionClaims",
     "RegionSensors",
     "RegionSpace",
     "Representers",
@@ -167,10 +201,13 @@ __all__ = [
     "Tomography",
     "UncertifiedError",
     "Value",
+    "best_dimension",
     "boundary_norm",
     "certified_weights",
     "certify",
     "check_kantorovich",
+    "datasets",
+    "design",
     "dual_norm",
     "evidence",
     "flux_majorant",
@@ -179,8 +216,11 @@ __all__ = [
     "learn",
     "load_mesh",
     "no_harm",
+    "plot_design",
+    "plot_evidence",
     "plot_modulus",
     "plot_selection",
+    "plot_sensitivity",
     "plot_stability",
     "plot_study",
     "poincare_constant",

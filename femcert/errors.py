@@ -13,6 +13,10 @@ class MissingPackageError(InputError):
     """A package that is asked for is not installed; the message names it."""
 
 
+class DatasetError(FemcertError):
+    """A file of measured data is not on this machine and cannot be downloaded; the message says what to do."""
+
+
 class SolveError(FemcertError):
     """A factorization, an eigensolver or an iteration failed, or missed its accuracy check."""
 

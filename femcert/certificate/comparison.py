@@ -9,6 +9,8 @@ import numpy as np
 
 from ..checks import Array, frozen, number, real_vector
 
+FOR_ANY = "over the noise, for any two candidates"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -24,11 +26,14 @@ class Comparison:
         candidate would be worse, if there is one. None where no single truth decides.
     probability
         None: sure, for noise within its level.
+    how
+        What is random, and for which candidates it holds.
     """
 
     margin: float
     truth: Array | None = field(repr=False, compare=False)
     probability: float | None = None
+    how: str = FOR_ANY
 
     def accepts(self, tolerance: float) -> bool:
         """Whether the learned candidate is within `tolerance` of the baseline or better: ``margin <= tolerance²``.
@@ -51,7 +56,7 @@ class Comparison:
         """Why, in words."""
         truths = "every consistent truth"
         if self.probability is not None:
-            truths = f"the truth (confidence {self.probability:g} over the noise, for any two candidates)"
+            truths = f"the truth (confidence {self.probability:g} {self.how})"
         than = "the baseline" + (f" + tolerance {tolerance:g}" if tolerance else "")
         if self.accepts(tolerance):
             return f"the learned candidate is no farther from {truths} than {than} (margin {self.margin:.4g})"
@@ -63,18 +68,20 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""
         truth = None if self.truth is None else self.truth.tolist()
-        return {"margin": self.margin, "truth": truth, "probability": self.probability}
+        how = {} if self.how == FOR_ANY else {"how": self.how}
+        return {"margin": self.margin, "truth": truth, "probability": self.probability, **how}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Comparison:
         """The inverse of `to_dict`."""
         if "score" in record:
             return ScoreComparison.of(record["score"], record["calibration"])
-        probability = record["probability"]
+        probability, truth = record["probability"], record["truth"]
         return cls(
             margin=number(record["margin"], "margin"),
-            truth=frozen(np.asarray(real_vector(record["truth"], None, "truth"))),
+            truth=None if truth is None else frozen(np.asarray(real_vector(truth, None, "truth"))),
             probability=None if probability is None else number(probability, "probability", above=0.0),
+            how=str(record.get("how", FOR_ANY)),
         )
 
 
@@ -102,7 +109,7 @@ class ScoreComparison(Comparison):
         value, threshold = number(score, "score"), calibration["threshold"]
         number(calibration["harm"], "harm", above=0.0)
         margin = np.inf if threshold is None else number(threshold, "threshold") - value
-        return cls(margin, None, None, value, dict(calibration))
+        return cls(margin, None, score=value, calibration=dict(calibration))
 
     def accepts(self, tolerance: float) -> bool:
         """Whether the score reaches its threshold; trials do not speak of a tolerance, which would only accept more."""

@@ -54,7 +54,8 @@ class Rule(ABC):
         problem, data
             What is reconstructed, from which measurements.
         solvers
-            ``"baseline"`` and ``"learned"`` as `no_harm` got them, for rules that run them on data of their own.
+            ``"baseline"`` and ``"learned"`` as `no_harm` got them, several learned ones as a mapping; for rules that
+            run them on data of their own.
 
         Raises
         ------
@@ -82,6 +83,25 @@ class Rule(ABC):
         """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
         return None
 
+    def shared_by(self, count: int) -> Rule:
+        """The rule for each of several learned candidates, so that its probability holds for all of them together.
+
+        Itself where what it claims is simultaneous: without probabilities, or where they are those of the noise, whose
+        one event serves any number of candidates. A rule whose claim can fail for each candidate anew divides its
+        probability by their number.
+
+        Parameters
+        ----------
+        count
+            How many learned candidates there are.
+        """
+        return self
+
+    @property
+    def uses_solvers(self) -> bool:
+        """Whether `prepare` is called for each of several learned candidates, with that one as ``"learned"``."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
         stability = "given" if self.stability is not None else "computed"
@@ -102,7 +122,7 @@ class Judge(ABC):
     def __init__(self, rule: Rule, problem: Problem, data: Data) -> None:
         self.rule, self.problem, self.data = rule, problem, problem.check_data(data)
         if problem.parameters.remainder is not None and not rule.counts_remainder:
-            expected = "expected ExactRadius or Dominance"
+            expected = "expected ExactRadius() or Dominance()"
             raise UncertifiedError(f"{type(rule).__name__} does not count the remainder of the class; {expected}")
         self._splits: list[tuple[Candidate, Split]] = []
 
@@ -113,6 +133,11 @@ class Judge(ABC):
     def certify_as(self, role: str, candidate: Candidate) -> Certificate:
         """The certificate of a candidate of the solver with this name, for rules that judge solvers."""
         return self.certify(candidate)
+
+    @property
+    def made_from(self) -> Data:
+        """What solvers are to make their candidates from; a rule that splits the data gives them a part."""
+        return self.data
 
     def compare(self, baseline: Candidate, learned: Candidate) -> Comparison | None:
         """What decides between two candidates; None where their radii do."""

@@ -4,7 +4,8 @@ Sets are dense and know no problem (coordinates that are orthonormal in Q, white
 """
 
 from .consistent import ConsistentSet, inconsistent
-from .evidence import Evidence, evidence
+from .design import Design, best_dimension, design
+from .evidence import Evidence
 from .feasible import (
     MOST_COORDINATES,
     Feasible,
@@ -15,16 +16,22 @@ from .feasible import (
     is_large_ball,
     linearized_set,
 )
-from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value
+from .functionals import Coordinate, Flux, Functional, Mean, Moment, Prediction, Value, as_functional
 from .interval import Interval, IntervalTable
-from .refutation import Refutation
+from .make import evidence
+from .maps import EvidenceMap
+from .refutation import Refutation, RegionClaims
+from .sensitivity import Sensitivity
 
 __all__ = [
     "MOST_COORDINATES",
     "ConsistentSet",
     "Coordinate",
+    "Design",
     "Evidence",
+    "EvidenceMap",
     "Feasible",
+    "Flux",
     "Functional",
     "Interval",
     "IntervalTable",
@@ -32,10 +39,15 @@ __all__ = [
     "Moment",
     "Prediction",
     "Refutation",
+    "RegionClaims",
+    "Sensitivity",
     "Value",
+    "as_functional",
+    "best_dimension",
     "check_explained",
     "check_explained_continuously",
     "continuous_set",
+    "design",
     "discrete_set",
     "evidence",
     "inconsistent",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -48,6 +49,11 @@ class Sight:
     radius: float
     gram: Array
     rounding: float = 0.0
+
+    @cached_property
+    def reach(self) -> float:
+        """``r ‖T‖``: by how much the set may move the data."""
+        return self.radius * float(np.sqrt(np.linalg.norm(self.gram, 2)))
 
 
 @dataclass(frozen=True)
@@ -185,8 +191,7 @@ class Affine:
         """A path for each ratio of multipliers."""
         if not self.sights:
             return
-        Z = self.rest
-        grams = [self.projected(sight.gram) for sight in self.sights]
+        Z, grams = self.rest, self._grams
         crosses, squares = [], []
         for sight, target in zip(self.sights, targets, strict=True):
             moved = sight.gram @ start
@@ -194,7 +199,18 @@ class Affine:
             squares.append(target.square - 2.0 * np.sum(start * target.cross, axis=0) + np.sum(start * moved, axis=0))
         radii = np.array([sight.radius for sight in self.sights])
         for theta in ratios(radii):
-            yield _Path(theta, radii, grams, crosses, squares, start, Z)
+            spectrum = self._spectrum if len(grams) == 1 else _spectrum(theta, grams, Z)
+            yield _Path(theta, radii, grams, crosses, squares, start, spectrum)
+
+    @cached_property
+    def _grams(self) -> list[Array]:
+        """Of the sets, in the part of the data that the free directions do not reach."""
+        return [self.projected(sight.gram) for sight in self.sights]
+
+    @cached_property
+    def _spectrum(self) -> Spectrum:
+        """Of a single set, decomposed once for all functionals."""
+        return _spectrum(np.ones(1), self._grams, self.rest)
 
     def _biases(self, weights: Array, targets: Sequence[Target]) -> Array:
         """``r_j ‖T_j' a - psi_j‖`` from above, and what rounding adds."""
@@ -215,6 +231,15 @@ def ratios(radii: Array) -> Iterator[Array]:
         yield np.concatenate([[1.0], (radii[1:] / radii[0]) ** 2 * 10.0 ** np.array(logs)])
 
 
+# Eigenvalues and eigenvectors of ``sum theta_j K_j`` in the part of the data that is not free, and these in all data.
+Spectrum = tuple[Array, Array, Array]
+
+
+def _spectrum(theta: Array, grams: Sequence[Array], rest: Array) -> Spectrum:
+    values, V = np.linalg.eigh(np.asarray(sum(t * gram for t, gram in zip(theta, grams, strict=True))))
+    return values, V, rest @ V
+
+
 class _Path:
     """The minimizers a of ``‖a‖² + mu sum_j theta_j ‖T_j' a - psi_j‖²`` with ``A' a = t``, for every mu > 0.
 
@@ -230,10 +255,9 @@ class _Path:
         crosses: Sequence[Array],
         squares: Sequence[Array],
         start: Array,
-        rest: Array,
+        spectrum: Spectrum,
     ) -> None:
-        K = sum(t * gram for t, gram in zip(theta, grams, strict=True))
-        values, V = np.linalg.eigh(K)
+        values, V, basis = spectrum
         self._lam = np.maximum(values, 0.0)[:, None]
         self._theta, self._radii = theta[:, None], radii[:, None]
         self._crosses = [V.T @ cross for cross in crosses]
@@ -241,7 +265,7 @@ class _Path:
         # A single set is diagonal in its own eigenvectors.
         self._grams = [self._lam / theta[0]] if len(grams) == 1 else [V.T @ gram @ V for gram in grams]
         self._squares = squares
-        self._start, self._basis = start, rest @ V
+        self._start, self._basis = start, basis
         self._least = np.sum(start**2, axis=0)
         self._scale = float(radii[0]) ** 2
         self.count = start.shape[1]

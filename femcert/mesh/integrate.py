@@ -57,20 +57,59 @@ def ray_matrix(basis: Any, origins: Any, directions: Any) -> csr_matrix:
         If the mesh is not in the plane, or the rays do not fit.
     """
     check_basis(basis)
-    mesh = basis.mesh
-    if mesh.dim() != 2:
-        raise InputError(f"mesh has dimension {mesh.dim()}; rays need a mesh in the plane")
-    origins, directions = _check_rays(origins, directions, 2)
+    if basis.mesh.dim() != 2:
+        raise InputError(f"mesh has dimension {basis.mesh.dim()}; rays need a mesh in the plane")
+    return _chord_matrix(basis, *_check_rays(origins, directions, 2), None)
+
+
+def segment_matrix(basis: Any, starts: Any, ends: Any) -> csr_matrix:
+    """Matrix (n, basis.N) of the integrals of phi_j over the part of each segment inside the mesh.
+
+    Row i holds the integrals of phi_j along the segment from start i to end i, by the rules of `ray_matrix`: the
+    segment may begin or end anywhere, also outside of the mesh, and counts once where it runs along an edge.
+
+    Parameters
+    ----------
+    basis
+        As for `ray_matrix`.
+    starts, ends
+        Arrays of shape (2, n), no end at its start.
+
+    Raises
+    ------
+    InputError
+        If the mesh is not in the plane, or the segments do not fit.
+    """
+    check_basis(basis)
+    if basis.mesh.dim() != 2:
+        raise InputError(f"mesh has dimension {basis.mesh.dim()}; segments need a mesh in the plane")
+    starts, along = check_points(starts, 2, "starts"), check_points(ends, 2, "ends")
+    if starts.shape != along.shape:
+        raise InputError(f"starts has shape {starts.shape} and ends has shape {along.shape}; expected the same shape")
+    along = along - starts
+    lengths = np.linalg.norm(along, axis=0)
+    bad = np.flatnonzero(lengths == 0)
+    if len(bad):
+        raise InputError(f"{len(bad)} segments end where they start, the first is {bad[0]}; expected a length")
+    return _chord_matrix(basis, starts, along / lengths, lengths)
+
+
+def _chord_matrix(basis: Any, origins: Array, directions: Array, lengths: Array | None) -> csr_matrix:
     nodes, weights = _gauss(basis)
     blocks = []
-    for ray, cell, enter, length in _chords(mesh, origins, directions):
+    for ray, cell, enter, length in _chords(basis.mesh, origins, directions, lengths):
         points = origins[:, ray, None] + directions[:, ray, None] * (enter + length * nodes)
         blocks.append((ray, cell, local_values(basis, points, cell, length * weights)))
     return scatter(basis, blocks, origins.shape[1])
 
 
 def ray_integrals(
-    mesh: Any, origins: Any, directions: Any, function: Callable[[Array], Array], points: int
+    mesh: Any,
+    origins: Any,
+    directions: Any,
+    function: Callable[[Array], Array],
+    points: int,
+    lengths: Array | None = None,
 ) -> Array:
     """Integrals of functions over the part of each line inside the mesh, by Gauss points on every chord.
 
@@ -82,6 +121,8 @@ def ray_integrals(
         Of points ``(2, n)``; values of shape ``(functions, n)``.
     points
         Number of Gauss points on the chord of a cell.
+    lengths
+        Of segments that begin at the origins; None: whole lines.
 
     Returns
     -------
@@ -92,7 +133,7 @@ def ray_integrals(
     t, w = np.polynomial.legendre.leggauss(points)
     nodes, weights = 0.5 * (1.0 + t), 0.5 * w
     sums = []
-    for ray, _, enter, length in _chords(mesh, origins, directions):
+    for ray, _, enter, length in _chords(mesh, origins, directions, lengths):
         x = origins[:, ray, None] + directions[:, ray, None] * (enter + length * nodes)
         values = function(x.reshape(2, -1)).reshape(-1, *x.shape[1:])
         parts = (values * length) @ weights
@@ -100,12 +141,19 @@ def ray_integrals(
     return np.asarray(np.sum(sums, axis=0))
 
 
-def _chords(mesh: Any, origins: Array, directions: Array) -> Iterator[tuple[Index, Index, Array, Array]]:
-    """Rays, cells, and where each ray enters a cell and how long it stays there, columns ``(n, 1)``."""
+def _chords(
+    mesh: Any, origins: Array, directions: Array, lengths: Array | None
+) -> Iterator[tuple[Index, Index, Array, Array]]:
+    """Rays, cells, and where each ray enters a cell and how long it stays there, columns ``(n, 1)``.
+
+    With lengths only the part from the origin to that distance counts.
+    """
     tolerance = _vertex_tolerance(mesh)
     outer = mesh.f2t[1, mesh.t2f] < 0
     for ray, cell in CellIndex(mesh).near_lines(origins, directions):
         enter, leave = _clip_rays(mesh, origins[:, ray], directions[:, ray], cell, tolerance, outer[:, cell])
+        if lengths is not None:
+            enter, leave = np.maximum(enter, 0.0), np.minimum(leave, lengths[ray])
         hit = leave > enter
         yield ray[hit], cell[hit], enter[hit, None], (leave - enter)[hit, None]
 

@@ -13,6 +13,7 @@ from .forward import Linearization, LinearMap
 from .heat import HeatInitial
 from .linear import LinearProblem
 from .local_spaces import CoarseSpace, FunctionSpace, RegionSpace
+from .maps import ForwardMap
 from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
@@ -36,6 +37,7 @@ __all__ = [
     "EllipticCoefficient",
     "EllipticSource",
     "Experiments",
+    "ForwardMap",
     "FullSpace",
     "FunctionSpace",
     "Given",

@@ -197,6 +197,7 @@ class EquationProblem(Problem, StateEquation):
         robin: Mapping[str, tuple[Value, Value]] | None,
         lumped: bool = False,
     ) -> None:
+        check_state_basis(basis)
         check_home(basis, parameters, sensors)
         self.basis = basis
         self.parameters = parameters
@@ -280,7 +281,6 @@ def check_problem(problem: Any) -> Problem:
 
 def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
     """Refuse parameters or sensors that were made for another mesh or element than `basis`."""
-    check_state_basis(basis)
     check_space(parameters)
     if not isinstance(sensors, Sensors):
         raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")

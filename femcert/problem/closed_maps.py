@@ -29,10 +29,24 @@ MOST_POINTS = 40
 
 
 class Prediction(NamedTuple):
-    """Whitened data of the exact solution for a parameter of the class, and how far each of them may be off."""
+    """Whitened data of the exact solution for a parameter of the class, and how far they may be off.
+
+    Attributes
+    ----------
+    values, errors
+        Of every sensor.
+    joint
+        An upper bound of the norm of what all sensors together may be off beside `errors`.
+    """
 
     values: Array
     errors: Array
+    joint: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """An upper bound of the norm of all errors."""
+        return float(np.linalg.norm(self.errors)) + self.joint
 
 
 class ContinuousMap(Protocol):
@@ -149,7 +163,8 @@ def _rays_of_functions(
     mesh = functions.mesh
     h = float(diameters(mesh).max())
     degree, away = functions.functions.near_polynomials(h, radius_around(h, 1), 2 * MOST_POINTS - 1)
-    F = ray_integrals(mesh, rays.origins, rays.directions, functions.functions.at, degree // 2 + 1).T
+    at, points = functions.functions.at, degree // 2 + 1
+    F = ray_integrals(mesh, rays.origins, rays.directions, at, points, rays.lengths).T
     lengths = np.asarray(rays.matrix.sum(axis=1)).ravel()
     largest = np.abs(functions.values).max(axis=(1, 2))
     errors = np.outer(lengths, 2.0 * away + ROUNDING * largest)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
-from ..checks import Array, count, frozen, number, real_array, real_vector
+from ..checks import Array, coordinates, count, frozen, number, real_array, real_vector
 from ..errors import InputError
-from ..mesh.elements import check_state_basis, mass_matrix
-from ..mesh.integrate import ray_matrix, sampled_ray_matrix
+from ..mesh.elements import check_quadrature, degree, mass_matrix
+from ..mesh.integrate import ray_matrix, sampled_ray_matrix, segment_matrix
 from ..mesh.locate import Locator
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home
@@ -23,10 +23,11 @@ from .space import ParameterSpace, check_space
 
 
 class RaySensors(Sensors):
-    """Parallel-beam line integrals: for each angle `bins` rays, one per detector bin.
+    """Line integrals, along parallel beams or along given segments. A ray that misses the mesh reads zero.
 
-    The rays of an angle ``t`` run in the direction ``(-sin t, cos t)`` through ``centre + s (cos t, sin t)``, with
-    offsets s spaced evenly and symmetric about zero. A ray that misses the mesh reads zero.
+    Parallel beams: the rays of an angle ``t`` run in the direction ``(-sin t, cos t)`` through
+    ``centre + s (cos t, sin t)``, with offsets s spaced evenly and symmetric about zero; for each angle `bins` rays,
+    one per detector bin.
 
     Parameters
     ----------
@@ -39,14 +40,59 @@ class RaySensors(Sensors):
     rule
         ``"exact"``: every ray is clipped to each element and integrated there exactly. ``"sampled"``: the paper's rule,
         the sum of `bins` samples along the ray, `spacing` apart, zero outside the mesh (times `spacing`).
+    rays
+        Instead of all these: a pair of starts and ends, ``(m, 2)`` each, a row for each segment, such as boreholes or
+        fan beams have. Ends may lie outside of the mesh; a segment may come twice, where it was measured twice.
+
+    Examples
+    --------
+    From the left side of the unit square to the right, and from its middle upwards:
+
+    >>> from skfem import Basis, ElementTriP1, MeshTri
+    >>> basis = Basis(MeshTri().refined(3), ElementTriP1())
+    >>> sensors = RaySensors(basis, rays=([[0.0, 0.2], [0.5, 0.5]], [[1.0, 0.8], [0.5, 2.0]]))
+    >>> sensors(basis.doflocs[0] + 1.0).round(6).tolist()
+    [1.749286, 0.75]
     """
 
     def __init__(
-        self, basis: Basis, *, angles: Any, bins: int, spacing: float | None = None, rule: str = "exact"
+        self,
+        basis: Basis,
+        *,
+        angles: Any = None,
+        bins: int | None = None,
+        spacing: float | None = None,
+        rule: str = "exact",
+        rays: Any = None,
     ) -> None:
-        check_state_basis(basis)
+        check_image_basis(basis)
         if basis.mesh.dim() != 2:
             raise InputError(f"rays need a 2D mesh; this one has dimension {basis.mesh.dim()}")
+        self.rule = rule
+        self.angles: Array | None = None
+        self.rays: tuple[Array, Array] | None = None
+        self.lengths: Array | None = None
+        if rays is not None:
+            if not (angles is None and bins is None and spacing is None and rule == "exact"):
+                raise InputError("rays came together with angles, bins, spacing or rule; expected one of them")
+            super().__init__(self._segments(basis, rays), basis)
+            return
+        if angles is None or bins is None:
+            raise InputError("angles or bins are missing; expected both of them, or rays=(starts, ends)")
+        super().__init__(self._parallel(basis, angles, bins, spacing), basis)
+        self._refuse_blind_angles()
+
+    def _segments(self, basis: Basis, rays: Any) -> Any:
+        starts, ends = _checked_rays(rays)
+        self.rays = frozen(starts.T.copy()), frozen(ends.T.copy())
+        matrix = segment_matrix(basis, starts, ends)
+        self.lengths = frozen(np.linalg.norm(ends - starts, axis=0))
+        self.origins, self.directions = frozen(starts), frozen((ends - starts) / self.lengths)
+        if not matrix.nnz:
+            raise InputError(f"none of {len(self.lengths)} rays meets the mesh; check their units")
+        return matrix
+
+    def _parallel(self, basis: Basis, angles: Any, bins: int, spacing: float | None) -> Any:
         self.angles = _checked_angles(angles)
         self.bins = count(bins, "bins")
         theta = np.deg2rad(self.angles)
@@ -59,19 +105,16 @@ class RaySensors(Sensors):
         # Angle by angle, bin by bin.
         origins = (centre[:, None, None] + across[:, :, None] * offsets).reshape(2, -1)
         directions = np.repeat(along, self.bins, axis=1)
-        self.rule, self.origins, self.directions = rule, frozen(origins), frozen(directions)
-        if rule == "exact":
-            matrix = ray_matrix(basis, origins, directions)
-        elif rule == "sampled":
-            matrix = sampled_ray_matrix(
-                basis, Locator(basis.mesh), origins, directions, offsets, weight=self.spacing
-            )
-        else:
-            raise InputError(f"rule is {rule!r}; expected 'exact' or 'sampled'")
-        super().__init__(matrix, basis)
-        self._refuse_blind_angles()
+        self.origins, self.directions = frozen(origins), frozen(directions)
+        if self.rule == "exact":
+            return ray_matrix(basis, origins, directions)
+        if self.rule != "sampled":
+            raise InputError(f"rule is {self.rule!r}; expected 'exact' or 'sampled'")
+        locator = Locator(basis.mesh)
+        return sampled_ray_matrix(basis, locator, origins, directions, offsets, weight=self.spacing)
 
     def _refuse_blind_angles(self) -> None:
+        assert self.angles is not None
         hits = np.diff(self.matrix.indptr).reshape(len(self.angles), self.bins).any(axis=1)
         if not hits.all():
             raise InputError(f"no ray at angle {self.angles[np.argmin(hits)]:g} meets the mesh; check spacing and bins")
@@ -85,9 +128,11 @@ class Tomography(SizedMap, Problem):
     Parameters
     ----------
     basis
-        Basis of the image (P1, P2, Q1 or Q2 on any 2D mesh); `parameters` must live on it.
+        Basis of the image (of degree 0, 1 or 2 on any 2D mesh); `parameters` must live on it.
     angles, bins, spacing, rule
-        See `RaySensors`.
+        Parallel beams, see `RaySensors`.
+    rays
+        Instead: starts and ends of segments, see `RaySensors`.
     """
 
     basis: Basis
@@ -97,18 +142,19 @@ class Tomography(SizedMap, Problem):
         basis: Basis,
         *,
         parameters: ParameterSpace,
-        angles: Any,
-        bins: int,
+        angles: Any = None,
+        bins: int | None = None,
         spacing: float | None = None,
         rule: str = "exact",
+        rays: Any = None,
     ) -> None:
-        check_state_basis(basis)
+        check_image_basis(basis)
         if type(check_space(parameters).basis.elem) is not type(basis.elem):
             raise InputError(
                 f"parameters live on {type(parameters.basis.elem).__name__}, the image on "
                 f"{type(basis.elem).__name__}; expected the same element"
             )
-        sensors = RaySensors(basis, angles=angles, bins=bins, spacing=spacing, rule=rule)
+        sensors = RaySensors(basis, angles=angles, bins=bins, spacing=spacing, rule=rule, rays=rays)
         check_home(basis, parameters, sensors)
         self.basis, self.parameters, self.sensors = basis, parameters, sensors
 
@@ -193,3 +239,22 @@ def _checked_angles(angles: Any) -> Array:
     if np.any(np.diff([*turned, turned[0] + 180.0]) < 1e-9):
         raise InputError("two angles see the same rays (equal, or 180 degrees apart); expected distinct ones")
     return array
+
+
+def check_image_basis(basis: Basis) -> None:
+    """Refuse a basis on which no image can live: unlike a state, an image may be piecewise constant."""
+    degree(basis)
+    check_quadrature(basis)
+
+
+def _checked_rays(rays: Any) -> tuple[Array, Array]:
+    """Starts and ends as columns ``(2, m)``."""
+    if not isinstance(rays, (tuple, list)) or len(rays) != 2:
+        raise InputError(f"rays is a {type(rays).__name__}; expected a pair (starts, ends)")
+    starts, ends = coordinates(rays[0], "starts"), coordinates(rays[1], "ends")
+    for array, name in ((starts, "starts"), (ends, "ends")):
+        if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+            raise InputError(f"{name} has shape {array.shape}; expected (m, 2), a row for each ray")
+    if starts.shape != ends.shape:
+        raise InputError(f"there are {len(starts)} starts and {len(ends)} ends; expected as many")
+    return starts.T, ends.T

@@ -60,9 +60,14 @@ def read_mesh(folder: Path, *, file: str) -> Mesh:
 def tomography(basis: Basis, *, parameters: ParameterSpace, sensors: Sensors) -> Tomography:
     """A problem whose rays are the sensors of the case."""
     if not isinstance(sensors, RaySensors):
-        raise InputError("sensors.kind does not fit; an image is seen by 'rays'")
-    rays = {name: getattr(sensors, name) for name in ("angles", "bins", "spacing", "rule")}
-    return Tomography(basis, parameters=parameters, **rays)
+        raise InputError("sensors.kind does not fit; an image is seen by 'rays' or 'segments'")
+    names = ("rays",) if sensors.rays is not None else ("angles", "bins", "spacing", "rule")
+    return Tomography(basis, parameters=parameters, **{name: getattr(sensors, name) for name in names})
+
+
+def segments(basis: Basis, *, starts: Any, ends: Any) -> RaySensors:
+    """`RaySensors` along given segments."""
+    return RaySensors(basis, rays=(starts, ends))
 
 
 def ray_sensors(
@@ -134,6 +139,7 @@ SENSORS: dict[str, Callable[..., Sensors]] = {
     "regions": RegionSensors,
     "boundary": BoundarySensors,
     "rays": ray_sensors,
+    "segments": segments,
 }
 BASELINES: dict[str, Callable[..., Any]] = {"tikhonov": Tikhonov, "gauss-newton": GaussNewton}
 RULES: dict[str, Callable[..., Rule]] = {

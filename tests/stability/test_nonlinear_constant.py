@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import solve_triangular
-from skfem import Basis, BilinearForm, LinearForm, MeshLine, MeshTri
-from skfem.element import ElementLineP2, ElementTriP1
+from skfem import Basis, BilinearForm, LinearForm, MeshTri
+from skfem.element import ElementTriP1
 from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.report.stability_figure import stability_message
-from femcert.stability import Validity
 
 
 def line(m=12, k=3, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP2())
-    sensors = fc.PointSensors(basis, np.linspace(0.08, 0.92, m))
-    space = fc.CosineSpace(basis, k)
-    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+    points = np.linspace(0.08, 0.92, m)[:, None]
+    return zoo.coefficient("line P2", 20, parameters=k, sensors=points, source=3.0, **options)
 
 
 def square(**options):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (14, 2))
-    space, sensors = fc.CosineSpace(basis, 4), fc.PointSensors(basis, points)
-    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+    return zoo.coefficient(zoo.square(3), parameters=4, sensors=14, source=3.0, **options)
 
 
 BUILD = {"line": line, "square": square}
@@ -177,23 +170,6 @@ def test_estimates_say_why():
     linear = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
     plain = fc.stability(linear)
     assert (plain.reason, plain.validity, plain.scope) == ("", None, "discrete")
-
-
-def test_save_and_load():
-    problem = line()
-    truth = truth_of(problem)
-    for noise, scope in ((1e-5, "discrete"), (0.3, "estimate")):
-        found = fc.stability(problem, at=truth, data=whitened(problem, truth, noise, None))
-        assert found.scope == scope
-        record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        again = fc.Stability.from_dict(record)
-        assert again.to_dict() == found.to_dict()
-        assert (again.constant, again.scope, again.reason) == (found.constant, scope, found.reason)
-        assert again.validity == found.validity
-        assert isinstance(again.validity, Validity) == (scope == "discrete")
-        # Files of before.
-        old = fc.Stability.from_dict({key: record[key] for key in record if key not in ("validity", "reason")})
-        assert (old.reason, old.validity, old.constant) == ("", None, found.constant)
 
 
 def test_radii_stay_estimates_with_the_same_formula_for_all():

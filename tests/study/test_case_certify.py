@@ -202,6 +202,9 @@ SENSORS = {
         b, boundary="rim", count=3)),
     "rays": ('kind = "rays"\nangles = [10, 70]\nbins = 2\nrule = "sampled"', "value\n1\n2\n3\n4", lambda b: (
         fc.RaySensors(b, angles=[10, 70], bins=2, rule="sampled"))),
+    "segments": (
+        'kind = "segments"\nstarts = [[-2, 0], [0, 0.1]]\nends = [[2, 0.3], [0.5, 0.5]]', "value\n1\n2", lambda b: (
+        fc.RaySensors(b, rays=([[-2, 0], [0, 0.1]], [[2, 0.3], [0.5, 0.5]])))),
     "semicolons": ('kind = "averages"\nradius = 0.2', "# a, b\nx; y;value\n0.1;0.2;3\n-0.5;0.5;4\n", lambda b: (
         fc.AverageSensors(b, [[0.1, 0.2], [-0.5, 0.5]], radius=0.2))),
     "semicolons and a comma": ('kind = "points"', "x;y;value;head, m\n0.1;0.2;3;1\n", lambda b: (
