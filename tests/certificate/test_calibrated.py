@@ -324,3 +324,17 @@ def test_a_conformal_radius_needs_solvers_and_samples():
         problem, data, {"baseline": baseline, "learned": learned}
     )
     assert judge.certify(candidate).radius.value == max(judge.radii.values())
+
+
+def test_several_solvers_share_harm_and_confidence():
+    problem, data, baseline, learned, rule = l_shape()
+    fresh = fc.Calibrated(samples=blobs(problem.basis, 600, 3), harm=0.1, confidence=0.9)
+    solvers = {"map": learned, "ridge": ridge(problem, 1e-6, "ridge")}
+    selection = fc.no_harm(problem, data, baseline=baseline, learned=solvers, rule=fresh)
+    for verdict in selection.candidates.values():
+        assert verdict.comparison.calibration["harm"] == pytest.approx(0.05)
+        assert verdict.comparison.calibration["confidence"] == pytest.approx(0.95)
+    # What was calibrated for one alone does not serve two.
+    assert rule.shared_by(1) is rule
+    assert rule.shared_by(2).calibration is None
+    assert fc.ConformalRadius(samples=rule.samples).uses_solvers
