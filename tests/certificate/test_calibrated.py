@@ -338,3 +338,24 @@ def test_several_solvers_share_harm_and_confidence():
     assert rule.shared_by(1) is rule
     assert rule.shared_by(2).calibration is None
     assert fc.ConformalRadius(samples=rule.samples).uses_solvers
+
+
+def test_on_a_ball_of_the_full_space_the_radius_is_that_of_every_truth():
+    basis = l_shape_basis(2)
+    problem = l_shape_problem(lambda b: fc.FullSpace(b).within_ball(2.0), sensors=12, refined=2)
+    F, m = problem.forward_matrix(), problem.observation_count
+    maps = [F.T @ np.linalg.inv(F @ F.T + weight * np.linalg.norm(F, 2) ** 2 * np.eye(m)) for weight in (1e-6, 1e-3)]
+    baseline, learned = (
+        lambda p, d, map_=map_: fc.Candidate.from_coefficients(p, map_ @ d.values) for map_ in maps
+    )
+    truth = blobs(basis, 1, 30)[0]
+    std = deviation(problem, blobs(basis, 100, 1), NOISE)
+    y = problem.forward.apply(truth[:, None])[:, 0] + std * np.random.default_rng(31).standard_normal(m)
+    selection = fc.no_harm(
+        problem, fc.Data.gaussian(y, std=std), baseline=baseline, learned=learned,
+        rule=fc.Calibrated(samples=blobs(basis, 130, 32)),
+    )  # fmt: skip
+    assert selection.accepted
+    for certificate in (selection.baseline, selection.learned):
+        assert certificate.radius.side == "upper"
+        assert certificate.contains(truth)
