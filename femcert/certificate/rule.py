@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import CandidateError, InputError, UncertifiedError
+from ..errors import CandidateError, InconsistentError, InputError, UncertifiedError
+from ..evidence import Evidence, evidence
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -195,6 +196,24 @@ class Judge(ABC):
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""
         return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
+def explaining(problem: Problem, data: Data) -> Evidence:
+    """The evidence of a problem whose class explains the data.
+
+    Raises
+    ------
+    InconsistentError
+        Its p-value is below the level of the noise.
+    """
+    found = evidence(problem, data)
+    p = found.p_value
+    if p is not None and (p < data.law.zeta or p == 0.0):
+        raise InconsistentError(
+            f"no parameter of the class explains the data (p-value {p:.2g}): model error, wrong deviations of the "
+            "noise or wrong class"
+        )
+    return found
 
 
 @stage("certificates")

@@ -110,6 +110,20 @@ def test_data_of_a_given_level_are_as_before():
     assert found.contains(truth)
 
 
+def test_the_residual_radius_on_a_ball_holds_where_the_evidence_says_so():
+    problem = ball()
+    truth, guesses = in_ball(problem, 0), (np.zeros(20), in_ball(problem, 1))
+    data = measured(problem, truth, 0)
+    for q in (truth, *guesses):
+        found = fc.certify(problem, data, candidate(q), fc.ResidualRadius())
+        asked = fc.evidence(problem, data).radius(q).value
+        assert found.radius.side == ("upper" if asked <= found.radius.value else "estimate")
+        assert found.radius.value >= problem.parameters.norm(q - truth)
+    wrong = fc.Data.gaussian(data.values + 100.0 * STD * (np.arange(8) == 2), std=STD)
+    with pytest.raises(fc.InconsistentError, match="p-value"):
+        fc.certify(problem, wrong, candidate(truth), fc.ResidualRadius())
+
+
 def test_a_remainder_counts_in_rules():
     with pytest.raises(fc.UncertifiedError, match="remainder"):
         fc.certify(with_remainder(0.5), fc.Data(np.zeros(14), 1.0), candidate(np.ones(6)), fc.ResidualRadius())
