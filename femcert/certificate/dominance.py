@@ -161,7 +161,7 @@ class DominanceJudge(ExactJudge):
         margin = (sizes[0] - sizes[1]) * (sizes[0] + sizes[1]) - 2.0 * least
         eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
         margin += eps * (sum(sizes) ** 2 + 2.0 * abs(least))
-        return Comparison(margin, frozen(truth), probability, **more)
+        return Comparison(float(margin), frozen(truth), probability, **more)
 
 
 class ThinnedJudge(DominanceJudge):
