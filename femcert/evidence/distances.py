@@ -21,11 +21,15 @@ from ..problem.noise import Gaussian, Noise
 from ..stability.pencil import Pencils
 from .affine import Affine
 from .consistent import Fit, fit, inconsistent
-from .feasible import Feasible
+from .feasible import Feasible, discrete_set
 from .hidden import hidden_on_ball, hidden_on_span, pair_on_ball, pair_within_bounds
 from .interval import IntervalTable
 from .ridge import Ridge
 from .sights import Observed
+
+
+# Up to so many coordinates the intersection of data and ball is made, where that is valid.
+MOST_JOINT = 500
 
 
 class Centre(Candidate):
@@ -95,7 +99,8 @@ class Distances:
         """The distance in Q of a parameter from the truth, from above, for all parameters at once.
 
         On a ball the distance from the centre plus a length fixed before the data; on a span the distance to the
-        farthest point of the confidence ellipsoid; with what lies outside of the span on either side.
+        farthest point of the confidence ellipsoid; with what lies outside of the span on either side. For noise within
+        its level on a ball of few coordinates also the distance to the farthest consistent truth, if that is less.
 
         Parameters
         ----------
@@ -106,7 +111,12 @@ class Distances:
         self._check_explained()
         if self.problem.parameters.ball is None:
             return self._bound(self._of_span.farthest(q)[0], "upper", "farthest truth of the confidence ellipsoid")
-        return self._bound(self._from_centre(q), "upper", "distance from the centre, and the centre's from the truth")
+        value, source = self._from_centre(q), "distance from the centre, and the centre's from the truth"
+        if self._consistent is not None:
+            # Nothing is random: whichever is smaller.
+            farthest = self._consistent.farthest(q)[0]
+            value, source = min((value, source), (farthest, "farthest consistent truth"))
+        return self._bound(value, "upper", source)
 
     @cached_property
     def best_radius(self) -> tuple[Bound, Bound]:
@@ -236,6 +246,13 @@ class Distances:
         if not law.zeta:
             return found
         return found.about_least_squares(law.shifted_size(A.shape[1], shift, law.zeta))
+
+    @cached_property
+    def _consistent(self) -> Feasible | None:
+        """For noise within its level, a ball and few coordinates: all truths that explain the data."""
+        space = self.problem.parameters
+        few = space.dimension <= MOST_JOINT and space.remainder is None
+        return discrete_set(self.problem, self.data) if few and not self.law.zeta else None
 
     @cached_property
     def _of_span(self) -> Feasible:

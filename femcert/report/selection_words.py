@@ -23,6 +23,7 @@ _OPTIONS = {
     "stability": "stability constant",
     "points": "random points",
     "zeta": "failure probability ζ of each certificate",
+    "thinning": "data split in two, with g",
     "bound": "confidence bound",
     "sampling": "sampling",
     "certified": "computed weights",

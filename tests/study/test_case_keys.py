@@ -47,7 +47,7 @@ KEYS = {
         "stochastic": {*RULE, "points", "zeta", "seed", "bound", "sampling"},
         "guaranteed": {"state"},
         "exact": {"guarantee"},
-        "dominance": {"guarantee", "zeta"},
+        "dominance": {"guarantee", "zeta", "thinning", "seed"},
     },
 }
 
