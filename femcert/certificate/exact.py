@@ -135,6 +135,11 @@ class ExactJudge(Judge):
             self.constant = self.evidence.constant if few else None
 
     @property
+    def noise_level(self) -> float:
+        """That of the data, or as the evidence estimates it."""
+        return self.data.noise_level if self.asked is None else self.asked.noise_level
+
+    @property
     def _by_modulus(self) -> bool:
         return self.problem.forward is not None and is_large_ball(self.problem)
 

@@ -112,6 +112,11 @@ class Judge(ABC):
         """The certificate of one candidate."""
 
     @property
+    def noise_level(self) -> float:
+        """That of the data."""
+        return self.data.noise_level
+
+    @property
     def made_from(self) -> Data:
         """What solvers are to make their candidates from; a rule that splits the data gives them a part."""
         return self.data
@@ -175,7 +180,7 @@ class Judge(ABC):
             total=residuals.data.value if total is None else total,
             stability=stability,
             scope=scope or ("discrete" if radius.side == "upper" else "estimate"),
-            noise_level=self.data.noise_level,
+            noise_level=self.noise_level,
             name=candidate.name,
             _distance=partial(self.error, candidate),
         )

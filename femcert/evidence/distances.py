@@ -27,7 +27,6 @@ from .interval import IntervalTable
 from .ridge import Ridge
 from .sights import Observed
 
-
 # Up to so many coordinates the intersection of data and ball is made, where that is valid.
 MOST_JOINT = 500
 
@@ -52,6 +51,7 @@ class Distances:
     problem: Problem
     data: Data
     law: Noise
+    scope: str
     _base: Observed
     _known: Observed
     _affine: Affine
@@ -74,6 +74,15 @@ class Distances:
 
     @abstractmethod
     def _bound(self, value: float, side: str, source: str, *, signed: bool = False) -> Bound: ...
+
+    @property
+    def noise_level(self) -> float:
+        """What noise and model error amount to at most, in the norm of Y; estimated where that of the data is."""
+        turn = self._known.turn
+        if turn is None:
+            return self.data.noise_level
+        systematic = 0.0 if self.data.model is None else self.data.model.norm
+        return self.law.size(len(turn), self.law.zeta) / float(np.linalg.norm(turn, 2)) + systematic
 
     @cached_property
     def centre(self) -> Centre:
@@ -171,6 +180,8 @@ class Distances:
 
     def _check_explained(self) -> None:
         """Noise within its level leaves nothing where the class does not explain the data."""
+        if self.scope != "discrete":
+            raise UncertifiedError(f"distances are known for the discretized problem; the scope is {self.scope!r}")
         level = self.law.size(len(self._values), self.law.zeta)
         if not self.law.zeta and self._misfit > level:
             raise inconsistent(level, self._misfit)

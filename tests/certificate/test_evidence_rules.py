@@ -110,6 +110,24 @@ def test_data_of_a_given_level_are_as_before():
     assert found.contains(truth)
 
 
+@pytest.mark.parametrize("make", [span, ball])
+def test_an_unknown_deviation_is_estimated_by_the_evidence(make):
+    problem, missed, accepted, trials = make(), 0, 0, 20
+    truth = in_ball(problem, 0) if problem.parameters.ball else np.ones(6)
+    for seed in range(trials):
+        data = fc.Data.gaussian(measured(problem, truth, seed).values, std="unknown")
+        missed += not fc.certify(problem, data, candidate(truth + 0.1), fc.ExactRadius()).contains(truth)
+        found = select(problem, data, candidate(truth + 20.0), candidate(truth + 0.1), fc.Dominance())
+        accepted += found.accepted
+    assert missed <= most(trials, 0.05)
+    assert accepted > 0
+    assert 0.2 < found.baseline.noise_level / (STD * np.sqrt(chdtri(problem.observation_count, 0.05))) < 10.0
+    assert found.comparison.probability == pytest.approx(0.95)
+    scatter = STD * np.random.default_rng(0).standard_normal((40, len(data.values)))
+    repeats = fc.Data.repeated(data.values + scatter, std=STD)
+    assert fc.certify(problem, repeats, candidate(truth), fc.ExactRadius()).radius.side == "upper"
+
+
 def test_the_residual_radius_on_a_ball_holds_where_the_evidence_says_so():
     problem = ball()
     truth, guesses = in_ball(problem, 0), (np.zeros(20), in_ball(problem, 1))

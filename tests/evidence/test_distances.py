@@ -156,7 +156,7 @@ def test_directions_that_nothing_sees_have_no_radius():
     problem = fc.MatrixProblem(
         operator=np.eye(basis.N), load=np.eye(basis.N), observe=difference, parameters=space, gram=None
     )
-    with pytest.raises(fc.UncertifiedError, match="determine|bounded"):
+    with pytest.raises(fc.UncertifiedError, match=r"determine|bounded"):
         fc.evidence(problem, data(problem, [0.3], 0.01)).best_radius  # noqa: B018
 
 
