@@ -25,6 +25,7 @@ _OPTIONS = {
     "harm": "harm rate, at most, for truths like the samples",
     "confidence": "confidence",
     "zeta": "failure probability ζ of each certificate",
+    "thinning": "data split in two, with g",
     "bound": "confidence bound",
     "sampling": "sampling",
     "certified": "computed weights",
