@@ -54,6 +54,11 @@ class Problem(Shown, ABC):
         return ()
 
     @property
+    def experiments(self) -> tuple[Problem, ...]:
+        """The experiments that its data come from, one after the other, where there are several."""
+        return ()
+
+    @property
     @abstractmethod
     def observation_count(self) -> int:
         """Length of the data vector."""

@@ -62,6 +62,11 @@ class Experiments(Problem):
             problem.factorize = shared
 
     @property
+    def experiments(self) -> tuple[Problem, ...]:
+        """The problems."""
+        return self.problems
+
+    @property
     def observation_count(self) -> int:
         """Of all experiments."""
         return sum(problem.observation_count for problem in self.problems)

@@ -134,6 +134,30 @@ def test_currents_through_one_conductivity():
         point.scaled(None), compute_uv=False)[-1], rel=1e-8)  # fmt: skip
 
 
+def test_a_page_has_a_row_for_each_experiment(tmp_path):
+    space, problems = currents(3)
+    several = fc.Experiments(problems)
+    q = space.field([0.2, -0.1, 0.3, 0.1])
+    data = several.simulate(q, noise=0.01, seed=1)
+    learned = fc.Candidate(None, 0.0 * q, name="network")
+    found = fc.no_harm(several, data, baseline=fc.GaussNewton(weight=1e-4), learned=learned, rule=fc.ResidualRadius())
+    page = fc.write_report(found, tmp_path / "page.html").read_text()
+    rows = page.split("<h2>The experiments</h2>")[1].split("</table>")[0]
+    for i, values in enumerate(several.split_data(data)):
+        missed = problems[i].predict(problems[i].solve(0.0 * q), 0.0 * q) - values
+        share = 100.0 * np.linalg.norm(missed) / np.linalg.norm(values)
+        row = rows.split(f"<th>{i + 1}: EllipticCoefficient</th>")[1].split("</tr>")[0]
+        assert '<td class="number">5</td>' in row
+        assert f"{share:.3g} %" in row
+    # A single experiment has no such table.
+    one = problems[0]
+    flat = fc.Candidate.from_coefficients(one, [0.0] * 4)
+    selection = fc.no_harm(
+        one, one.simulate(q), baseline=fc.GaussNewton(weight=1e-4), learned=flat, rule=fc.ResidualRadius()
+    )
+    assert "<h2>The experiments</h2>" not in fc.write_report(selection, tmp_path / "one.html").read_text()
+
+
 def test_coverage_of_two_experiments():
     """Intervals from both experiments hold, and are shorter than those from each."""
     space = fc.FullSpace(BASIS).within_ball(3.0, norm="h1")
