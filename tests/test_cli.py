@@ -56,12 +56,6 @@ def test_quiet_prints_nothing(quick, tmp_path, capfd):
     assert captured.out == captured.err == ""
 
 
-def test_default_directory(quick, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["validate", "--quiet", "--only", "stochastic"]) == 0
-    assert (tmp_path / "validation/report.html").exists()
-
-
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
 def test_a_value_that_is_off_is_an_error(quick, tmp_path, monkeypatch, capsys, quiet):
     row = paper.STABILITY[0]
@@ -85,19 +79,6 @@ def test_unknown_experiment(only, tmp_path, capsys):
     assert error.count("\n") == 1
     assert "poisson, heat, tomography, coefficient, stochastic" in error
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("only", ["stochastic,", ",stochastic", " stochastic , ,"])
-def test_empty_items_are_ignored(only, quick, tmp_path):
-    assert main(["validate", "--quiet", "--only", only, "--out", str(tmp_path)]) == 0
-
-
-@pytest.mark.parametrize("name", ["", "  "])
-def test_a_directory_without_a_name(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert leaves("validate", "--out", name) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def entries(folder):
@@ -128,13 +109,6 @@ def test_a_file_in_the_way_of_a_directory(name, tmp_path, capsys):
     check_refused(tmp_path, capsys, "is not a directory")
 
 
-def test_a_folder_that_is_not_writable(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tables").mkdir()
-    # Root may write everywhere, so the question is answered here.
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "tables")
-    check_refused(tmp_path, capsys, "no permission")
-
-
 def test_no_space_left(quick, tmp_path, monkeypatch, capsys):
     from femcert.report import style
 
@@ -150,16 +124,6 @@ def test_no_space_left(quick, tmp_path, monkeypatch, capsys):
     # Tables are whole; no page stands beside them.
     assert not (tmp_path / "report.html").exists()
     assert not list(tmp_path.rglob(".*"))
-
-
-@pytest.mark.parametrize("backend", ["bogus", "qtagg", ""])
-def test_the_backend_of_matplotlib_does_not_matter(backend, tmp_path):
-    command = [sys.executable, "-m", "femcert.cli", "validate", "--only", "stochastic", "--quiet"]
-    environment = {**os.environ, "MPLBACKEND": backend}
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path)], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def started(out):
@@ -198,16 +162,6 @@ def test_termination_is_left_to_whoever_handles_it(monkeypatch, capsys):
     assert seen == ["mine"]
 
 
-@pytest.mark.parametrize("where", ["file", "file/below"])
-def test_unwritable(where, tmp_path, capsys):
-    (tmp_path / "file").write_text("here first")
-    assert main(["validate", "--out", str(tmp_path / where)]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "cannot write to" in error
-    assert (tmp_path / "file").read_text() == "here first"
-
-
 @pytest.mark.parametrize("arguments", [(), ("nonsense",), ("validate", "--nonsense"), ("validate", "--out")])
 def test_bad_arguments(arguments, capsys):
     assert leaves(*arguments) == 2
@@ -216,19 +170,10 @@ def test_bad_arguments(arguments, capsys):
     assert error.startswith("femcert")
 
 
-def test_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "femcert.cli", "--version"], capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("femcert ")
-
-
 def test_matplotlib_is_not_loaded_for_help():
     code = "import sys; from femcert.cli import build_parser; build_parser(); print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"
-
 
 
 @pytest.mark.parametrize("command", ["validate", "sweep", "refine", "certify"])

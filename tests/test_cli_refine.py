@@ -1,8 +1,6 @@
 """The command ``femcert refine``."""
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,14 +70,6 @@ def test_options_go_before_the_file(small, tmp_path, capfd):
     assert "Adaptive refinement" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
 
 
-def test_uniform_although_the_file_says_adaptive_and_the_default_directory(small, tmp_path, monkeypatch):
-    small.write_text(small.read_text(encoding="utf-8") + "adaptive = true\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert main(["refine", str(small), "--no-adaptive", "--levels", "2", "--quiet"]) == 0
-    assert [row["elements"] for row in rows(tmp_path / "study")] == ["24", "96"]
-    assert "Uniform refinement" in (tmp_path / "study/report.html").read_text(encoding="utf-8")
-
-
 def test_the_shipped_case(tmp_path, capsys):
     assert main(["refine", str(L_SHAPE), "--levels", "3", "--out", str(tmp_path)]) == 0
     found = rows(tmp_path)
@@ -111,11 +101,6 @@ def test_bad_cases_end_in_one_line(small, tmp_path, capsys, change, word):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_case_file(tmp_path, capsys):
-    assert main(["refine", str(tmp_path / "nothing.toml")]) == 2
-    assert "No such file" in capsys.readouterr().err
-
-
 def test_a_problem_without_a_solution_fails(small, tmp_path, capsys):
     # Natural conditions everywhere: the state is fixed up to a constant only.
     small.write_text(small.read_text() + "[boundary.dirichlet]\n")
@@ -129,22 +114,3 @@ def test_a_problem_without_a_solution_fails(small, tmp_path, capsys):
 def test_bad_options(small, options, capsys):
     assert leaves("refine", str(small), *options) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_no_case(capsys):
-    assert leaves("refine") == 2
-    assert "CASE.toml" in capsys.readouterr().err
-
-
-def test_a_directory_in_the_way(small, tmp_path, capsys):
-    (tmp_path / "out" / "study.png").mkdir(parents=True)
-    assert main(["refine", str(small), "--out", str(tmp_path / "out")]) == 2
-    assert "it is a directory" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["study.png"]
-
-
-def test_as_a_process(small, tmp_path):
-    command = [sys.executable, "-m", "femcert.cli", "refine", str(small), "--levels", "2", "--out", str(tmp_path / "o")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "stopped by: levels" in done.stdout

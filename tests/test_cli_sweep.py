@@ -99,11 +99,6 @@ def test_a_finished_sweep(tmp_path, capsys):
     assert contents(tmp_path / "out") != before
 
 
-def test_nothing_to_resume_is_a_beginning(tmp_path):
-    assert main(once(tmp_path / "out", "--quiet", "--resume")) == 0
-    assert (tmp_path / "out" / "report.html").exists()
-
-
 def started(out, *options):
     """A sweep in a process of its own, once some chunks are done."""
     arguments = [sys.executable, "-m", "femcert.cli", "sweep", "--out", str(out), "--chunk", "50", *options]
@@ -148,9 +143,8 @@ def uninterrupted(tmp_path_factory):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs Linux")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_killed_sweep_is_resumed_to_the_same_bytes(uninterrupted, jobs, tmp_path, capsys):
-    process = started(tmp_path, "--jobs", jobs)
+def test_a_killed_sweep_is_resumed_to_the_same_bytes(uninterrupted, tmp_path, capsys):
+    process = started(tmp_path, "--jobs", "2")
     process.kill()
     process.communicate(timeout=60)
     # Workers do not outlive their parent.
@@ -178,28 +172,6 @@ def test_a_killed_sweep_is_resumed_to_the_same_bytes(uninterrupted, jobs, tmp_pa
     assert contents(tmp_path) == uninterrupted
     assert not (tmp_path / "chunks").exists()
     assert not list(tmp_path.glob(".*"))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize(
-    ("number", "code", "word", "jobs"),
-    [(signal.SIGINT, 130, "interrupted", "2"), (signal.SIGTERM, 143, "terminated", "1")],
-)
-def test_signals_end_the_sweep_and_keep_the_chunks(tmp_path, number, code, word, jobs):
-    process = started(tmp_path, "--jobs", jobs)
-    # As Ctrl-C does: to the workers, too.
-    os.killpg(process.pid, number)
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (code, "")
-    # A worker that has not begun yet says so, too.
-    assert stderr.splitlines()[-1 if jobs == "2" else 0 :] == [f"femcert sweep: {word}"]
-    assert [path.name for path in tmp_path.iterdir()] == ["chunks"]
-
-
-def test_the_bar_shows_the_time_left(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(once(tmp_path / "out", "--chunk", "20")) == 0
-    assert re.search(r"\d+/840 \[\d\d:\d\d<[\d:?]+", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("passed", "code"), [(True, 0), (False, 1)])
@@ -233,7 +205,7 @@ def test_a_scheduler(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "", "nonsense://x:1"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", ""])
 def test_no_scheduler(tmp_path, monkeypatch, capsys, address):
     pytest.importorskip("distributed")
     monkeypatch.setattr(commands, "PATIENCE", 0.3)
@@ -247,10 +219,3 @@ def test_without_dask(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(once(tmp_path / "p", "--scheduler", "tcp://127.0.0.1:1")) == 2
     assert "install femcert[distributed]" in capsys.readouterr().err
-
-
-def test_a_directory_in_the_way(tmp_path, capsys):
-    (tmp_path / "out" / "trials.npz").mkdir(parents=True)
-    assert main(once(tmp_path / "out")) == 2
-    assert "it is a directory" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["trials.npz"]

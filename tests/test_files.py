@@ -1,12 +1,11 @@
 """Files of results: each appears whole or not at all, in the place that was asked for, the page last."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from femcert import InputError
-from femcert.files import output_directory, remove_former, write_csv, write_text, written
+from femcert.files import output_directory, write_csv, write_text, written
 
 NAMES = ["sub/z.txt", "sub/y.txt", "gone.txt", "page.html"]
 
@@ -39,40 +38,9 @@ def test_a_file_is_what_it_was_if_the_work_fails(target, error):
     assert texts(target) == before
 
 
-def test_what_cannot_be_written_is_said_with_its_name(target, monkeypatch):
-    def failing(self, goal):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(InputError, match=r"cannot write .*page\.html: Permission denied"):
-        write_text(target / "page.html", "new")
-    assert texts(target)["page.html"] == "old"
-    assert not list(target.glob(".*"))
-
-
-@pytest.mark.parametrize(("path", "word"), [(3, "path is a int"), ("", "is a directory"), (".", "is a directory")])
-def test_what_is_no_name_of_a_file(path, word):
-    with pytest.raises(InputError, match=word):
-        write_csv(path, ["a"], [])
-
-
 def test_directories_are_made(tmp_path):
     write_csv(tmp_path / "new" / "table.csv", ["a", "b"], [{"a": 1 / 3, "b": None, "c": "left out"}])
     assert (tmp_path / "new" / "table.csv").read_text() == "a,b\n0.3333333333333333,\n"
-
-
-def test_the_page_of_an_earlier_run_goes_first(target, monkeypatch):
-    states, unlink = [], Path.unlink
-
-    def watched(self, **options):
-        unlink(self, **options)
-        states.append(texts(target))
-
-    monkeypatch.setattr(Path, "unlink", watched)
-    remove_former(target, NAMES)
-    # Whenever the process might be killed, no page stands beside results that are not its own.
-    assert all("page.html" not in state for state in states)
-    assert texts(target) == {"mine.txt": "old"}
 
 
 def test_a_directory_that_was_made_goes_again_if_nothing_came_of_it(tmp_path):
@@ -89,22 +57,6 @@ def test_what_is_in_the_way_is_named_before_anything_happens(target):
     with pytest.raises(InputError, match=r"y\.txt: it is a directory"), output_directory(target, NAMES):
         raise AssertionError
     assert len(texts(target)) == 4
-
-
-def test_links_are_replaced_and_not_followed(target):
-    (target / "elsewhere").mkdir()
-    (target / "sub/y.txt").symlink_to(target / "elsewhere")
-    with output_directory(target, NAMES):
-        remove_former(target, NAMES)
-        write_text(target / "sub/y.txt", "new")
-    assert (target / "sub/y.txt").read_text() == "new"
-    assert (target / "elsewhere").is_dir()
-
-
-def test_a_dead_link_is_in_the_way_of_a_directory(tmp_path):
-    (tmp_path / "sub").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="not a directory"), output_directory(tmp_path, ["sub/z.txt"]):
-        raise AssertionError
 
 
 def test_an_input_is_no_place_for_an_output(target):

@@ -76,8 +76,9 @@ def guaranteed_parts(
 
     With the exact solution ``S p`` for the part p of the parameter in the class,
     ``H S p - H u† = (H u - y) - H E - H (u0 - S p) + (y - H u†)``. For the discrete state w of p, with residual r, and
-    the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed, the second one at
-    most ``eta*_i ‖r‖``, the product of two guaranteed energy errors.
+    the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed; half of the second one
+    is what the fluxes of both have in common, which is computed too, and the other half is at most a product of two
+    guaranteed energy errors, for all sensors at once.
 
     Parameters
     ----------
@@ -159,7 +160,7 @@ def _parts(
         misfit = _norm(exact.values - y) + rounding * (_norm(exact.values) + _norm(y))
         source = "rounding of the exact map" if closed else "energy errors of state and adjoint states"
         words = "norm of F c - y" if closed else "norm of H u - y, state recomputed"
-        return Bound(misfit, "upper", words), Bound(_norm(exact.errors), "upper", source), none
+        return Bound(misfit, "upper", words), Bound(exact.size, "upper", source), none
     u = problem.check_state(candidate.state)
     read = data.whiten(problem.predict(u, candidate.parameter))
     # A state that oscillates may cancel in an average, its rounding errors do not.
@@ -168,7 +169,7 @@ def _parts(
     # Where the map is known in closed form, the error of the state is in one part.
     share = 0.0 if closed else _boundary_share(problem, data, u, off)
     misfit = _norm(read - y) + rounding * (size + _norm(y))
-    missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + rounding * size
+    missed = _norm((1.0 - share) * np.abs(off) + exact.errors) + exact.joint + rounding * size
     return (
         Bound(misfit, "upper", "norm of H u - y"),
         Bound(missed, "upper", "dual-weighted residual at every sensor"),

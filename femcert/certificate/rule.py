@@ -82,6 +82,25 @@ class Rule(ABC):
         """The probability at most that the certificate of one candidate fails by chance; None: there is no chance."""
         return None
 
+    def shared_by(self, count: int) -> Rule:
+        """The rule for each of several learned candidates, so that its probability holds for all of them together.
+
+        Itself where what it claims is simultaneous: without probabilities, or where they are those of the noise, whose
+        one event serves any number of candidates. A rule whose claim can fail for each candidate anew divides its
+        probability by their number.
+
+        Parameters
+        ----------
+        count
+            How many learned candidates there are.
+        """
+        return self
+
+    @property
+    def uses_solvers(self) -> bool:
+        """Whether `prepare` runs the solvers on data of its own: it is then called for each learned candidate."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
         stability = "given" if self.stability is not None else "computed"

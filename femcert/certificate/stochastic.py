@@ -94,6 +94,10 @@ class StochasticRadius(WeightedRule):
         """The rule's zeta, for each candidate."""
         return self.zeta
 
+    def shared_by(self, count: int) -> StochasticRadius:
+        """``zeta / count`` for each certificate, since each has points of its own."""
+        return self if count == 1 else replace(self, zeta=self.zeta / count)
+
     def with_weights(self, problem: Problem, data: Data) -> StochasticRadius:
         """With a seed, the same for all candidates."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(SEED_BITS))

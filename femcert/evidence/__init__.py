@@ -4,6 +4,7 @@ Sets are dense and know no problem (coordinates that are orthonormal in Q, white
 """
 
 from .consistent import ConsistentSet, inconsistent
+from .design import Design, best_dimension, design
 from .evidence import Evidence, evidence
 from .feasible import (
     MOST_COORDINATES,
@@ -15,14 +16,16 @@ from .feasible import (
     is_large_ball,
     linearized_set,
 )
-from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value
+from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value, as_functional
 from .interval import Interval, IntervalTable
-from .refutation import Refutation
+from .refutation import Refutation, RegionClaims
+from .sensitivity import Sensitivity
 
 __all__ = [
     "MOST_COORDINATES",
     "ConsistentSet",
     "Coordinate",
+    "Design",
     "Evidence",
     "Feasible",
     "Functional",
@@ -32,10 +35,15 @@ __all__ = [
     "Moment",
     "Prediction",
     "Refutation",
+    "RegionClaims",
+    "Sensitivity",
     "Value",
+    "as_functional",
+    "best_dimension",
     "check_explained",
     "check_explained_continuously",
     "continuous_set",
+    "design",
     "discrete_set",
     "evidence",
     "inconsistent",

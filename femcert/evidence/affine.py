@@ -147,7 +147,7 @@ class Affine:
             Standard deviation of further, independent noise: of a reading that was not made yet.
         """
         n = free.shape[1]
-        start, lost = self._start(free, n)
+        start, lost = self.start(free, n)
         best = np.full(n, np.inf)
         chosen = start.copy()
 
@@ -173,13 +173,13 @@ class Affine:
         feasible, and for the best mu it is the maximum.
         """
         n = free.shape[1]
-        start, lost = self._start(free, n)
+        start, lost = self.start(free, n)
         best = apart * np.linalg.norm(start, axis=0) if not self.sights else np.zeros(n)
         for _, value, _ in _least(self._paths(start, targets), lambda path, mu: path.fallen_short(apart, mu)):
             best = np.maximum(best, -value)
         return np.where(lost, np.inf, best * (1.0 - 1e-9))
 
-    def _start(self, free: Array, n: int) -> tuple[Array, Array]:
+    def start(self, free: Array, n: int) -> tuple[Array, Array]:
         """The weights of least norm without bias from the free directions, and where there are none."""
         if not len(free):
             return np.zeros((self.count, n)), np.zeros(n, dtype=bool)

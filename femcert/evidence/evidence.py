@@ -11,19 +11,22 @@ from scipy.sparse import csc_matrix, hstack
 
 from ..bound import Bound
 from ..checks import Array, required
-from ..errors import InconsistentError, InputError, UncertifiedError
+from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
 from .affine import Affine, Estimates, Sight
-from .bounded import strict_ends
+from .bounded import StrictBounds, strict_bounds
+from .conformal import conformal_table
+from .distances import Distances
 from .functionals import Functional, as_functional
 from .interval import Interval, IntervalTable
 from .misfit import least_misfit, least_size
 from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
+from .sensitivity import Sensitivity, sensitivity
 from .sights import Observed, observed
 from .unknown import with_estimated_deviation
 
@@ -33,7 +36,7 @@ BISECTIONS = 200
 MOST_KEPT = 16
 
 
-class Evidence(Shown):
+class Evidence(Distances, Shown):
     """What data, noise and class say about the truth; made by `evidence`.
 
     With whitened data ``b = T q + E w + e`` every answer is computed from m x m matrices, ``T L^-1 T'`` for the class,
@@ -59,7 +62,8 @@ class Evidence(Shown):
         self._known = known
         self._affine = Affine(known.sights, len(known.free), known.free, rounding=known.rounding)
         # Weights that were made already: they depend on the law of the noise, not on the values.
-        self._made: dict[Any, tuple[Estimates, Array | None, Array]] = {}
+        self._made: dict[Any, Any] = {}
+        self._shared: dict[Any, Any] = {}
 
     @property
     def confidence(self) -> float:
@@ -71,7 +75,7 @@ class Evidence(Shown):
         """What is assumed of the truth, in words."""
         space = self.problem.parameters
         members = [part.words for part in self._known.parts]
-        members += [space.bounds.words] if space.bounds is not None else []
+        members += [each.words for each in (space.bounds, space.part) if each is not None]
         if space.ball is None:
             where = "a part in" if space.remainder is not None else "nothing outside of"
             members.insert(0, f"{where} the span of the {space.dimension} functions of the class")
@@ -101,6 +105,7 @@ class Evidence(Shown):
         if not (self.data.weighs_like(data) and data.model is self.data.model):
             raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
         other = Evidence(self.problem, data, self._base)
+        other._shared = self._shared
         if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
             other._made = self._made
         return other
@@ -109,7 +114,7 @@ class Evidence(Shown):
     def _values(self) -> Array:
         return self._known.values(self.data)
 
-    def interval(self, functional: Any, *, simultaneous: bool = False) -> Interval:
+    def interval(self, functional: Any, *, simultaneous: bool = False, samples: Any = None) -> Interval:
         """What the data say of one functional, fixed before the data.
 
         The estimate is ``a . b`` with the best affine weights: ``‖T' a - psi‖_{L^-1}`` times the radius of the class is
@@ -125,22 +130,31 @@ class Evidence(Shown):
         simultaneous
             True for a functional that was chosen after the data were seen, or that depends on them: such intervals
             hold for all functionals at once, and are longer.
+        samples
+            Truths, a dof vector in each row, or `Samples`: for truths like them instead of for every one, see
+            `femcert.evidence.conformal`.
         """
-        return self.table([functional], simultaneous=simultaneous)[0]
+        return self.table([functional], simultaneous=simultaneous, samples=samples)[0]
 
-    def table(self, functionals: Sequence[Any], *, simultaneous: bool = False) -> IntervalTable:
+    def table(
+        self, functionals: Sequence[Any], *, simultaneous: bool = False, samples: Any = None
+    ) -> IntervalTable:
         """Intervals that hold together: each at its share of the level, or all of them simultaneous.
 
         Parameters
         ----------
         functionals
             As for `interval`; regions are asked for their means.
-        simultaneous
+        simultaneous, samples
             See `interval`.
         """
         asked = self._asked(functionals)
         space = self.problem.parameters
         psi = csc_matrix(hstack([csc_matrix(each.weights(space)[:, None]) for each in asked]))
+        if samples is not None:
+            if simultaneous:
+                raise InputError("for truths like samples, functionals are fixed before; expected simultaneous=False")
+            return conformal_table(self.problem, self._base, self.data, asked, psi, samples, self._made)
         return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
 
     def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
@@ -152,9 +166,9 @@ class Evidence(Shown):
     def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
         """Intervals for functionals on the dofs, sparse columns."""
         zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
-        strict = self._bounded
-        # Half of the level for each of two kinds of bounds, which are then intersected.
-        zeta = zeta / 2.0 if strict else zeta
+        strict = self._strict
+        # Half of the level for each of two kinds of ends, which are then intersected; simultaneous ones are one event.
+        zeta = zeta / 2.0 if strict is not None and not simultaneous else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
         estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
         middle = about + estimates.weights.T @ self._values
@@ -162,10 +176,11 @@ class Evidence(Shown):
         deviation = np.hypot(law.deviation(estimates.weights), std)
         slack = self._slack(free, estimates.weights)
         ends = np.stack([middle - half - slack, middle + half + slack])
-        if strict:
-            found = self._within_bounds(psi, estimates.weights, ends - about, zeta)
+        if strict is not None:
+            level = law.size(self._affine.count, zeta)
+            found = strict.intersected(ends - about, psi, self._values, level, estimates.weights)
             ends = np.where(std > 0.0, ends, about + found)
-            middle, half, limits = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0, None
+            middle, half = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0
         claim = f"for {self.assumption} ({self.scope})" + "; also if chosen after the data" * simultaneous
         return IntervalTable(
             tuple(
@@ -186,22 +201,14 @@ class Evidence(Shown):
             )
         )
 
+    @cached_property
+    def _strict(self) -> StrictBounds | None:
+        return strict_bounds(self._known, self.data)
+
     @property
     def _bounded(self) -> bool:
-        """Whether strict bounds are known: on a ball that bounds all directions, without a remainder."""
-        space = self.problem.parameters
-        plain = space.ball is not None and space.remainder is None and not self._known.free.shape[1]
-        return plain and space.bounds is not None
-
-    def _within_bounds(self, psi: Any, weights: Array, ends: Array, zeta: float) -> Array:
-        """The ends, about the centre of the ball, intersected with what holds for truths within the bounds."""
-        known, m = self._known, self._affine.count
-        rows = known.turned(self.data.whiten(known.forward.matrix)).T
-        found = strict_ends(known, rows, psi, self._values, self.law.size(m, zeta), weights)
-        both = np.stack([np.maximum(ends[0], found[0]), np.minimum(ends[1], found[1])])
-        if np.any(both[0] > both[1]):
-            raise InconsistentError("no truth within the bounds of the class explains the data: wrong bounds or noise")
-        return both
+        """Whether half of the level goes to ends that hold for truths within bounds."""
+        return self._strict is not None
 
     def _end(self, value: float, side: str) -> Bound:
         return self._bound(value, side, "affine interval", signed=True)
@@ -230,7 +237,9 @@ class Evidence(Shown):
             found = self._affine.estimates(targets, free, law, zeta, simultaneous=law.factor(rank, law.zeta))
         else:
             found = self._affine.estimates(targets, free, law, zeta, added=std)
-            limits = None if apart is None else self._affine.limits(targets, free, apart)
+            if apart is not None:
+                strict = self._strict
+                limits = self._affine.limits(targets, free, apart) if strict is None else strict.limits(psi, apart)
         if len(self._made) >= MOST_KEPT:
             self._made.pop(next(iter(self._made)))
         self._made[key] = found, limits, free
@@ -348,6 +357,10 @@ class Evidence(Shown):
             low, high = (bias, high) if inside else (low, bias)
         found = low / unit if unit > 0.0 else (np.inf if low > 0.0 else 0.0)
         return self._bound(found, "lower", "breakdown")
+
+    def sensitivity(self, functional: Any, radii: Any = None, **options: Any) -> Sensitivity:
+        """Intervals as a function of the radius of the ball; see `Sensitivity` for arguments and claims."""
+        return sensitivity(self, functional, radii, **options)
 
     def outliers(self) -> Outliers:
         """Sensors that contradict the others, each tested against its best affine prediction from them.

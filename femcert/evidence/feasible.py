@@ -127,12 +127,12 @@ def continuous_set(problem: Problem, data: Data, constant: Stability, at: Array)
     c, root = at, gap.exact.root
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
-    level = data.noise_level + float(np.linalg.norm(predicted.errors))
+    level = data.noise_level + predicted.size
     rounding = problem.linearize().rounding_of(data)
     errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
     radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):
-        consistent = ConsistentSet(gap.forward, y, level + gap.size * radius, **errors)
+        consistent = ConsistentSet(gap.centre, y, level + gap.size * radius, **errors)
         smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
         if not smaller < CLOSER * radius:
             break
@@ -218,7 +218,7 @@ def check_explained_continuously(problem: Problem, data: Data, constant: Stabili
     """The same for the equation itself; `constant` has the guarantee ``"continuous"``."""
     gap, space = constant.gap, problem.parameters
     assert gap is not None
-    x = np.linalg.lstsq(gap.forward, data.whiten(data.values) - gap.exact.predict(np.zeros(space.dimension)).values)[0]
+    x = np.linalg.lstsq(gap.centre, data.whiten(data.values) - gap.exact.predict(np.zeros(space.dimension)).values)[0]
     continuous_set(problem, data, constant, solve_triangular(gap.exact.root, x))
 
 

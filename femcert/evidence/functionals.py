@@ -33,12 +33,18 @@ class Functional(ABC):
     std: float = 0.0
 
     @abstractmethod
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """The vector w with ``psi(q) = w . q`` for all dof vectors."""
+
     def weights(self, space: ParameterSpace) -> Array:
-        """The vector w with ``psi(q) = w . q`` for the dof vectors of a class."""
+        """The same for a class; where only a part of it is of interest, that of the field of this part."""
+        if space.part is None:
+            return self.of_fields(space)
+        return _on_span(space, np.where(space.part.chosen, self.on(space), 0.0))
 
     def on(self, space: ParameterSpace) -> Array:
         """The same for coordinates, ``B' w``."""
-        return np.asarray(space.matrix.T @ self.weights(space))
+        return np.asarray(space.matrix.T @ self.of_fields(space))
 
     def value(self, space: ParameterSpace, parameter: Array) -> float:
         """``psi(q)`` of a dof vector."""
@@ -87,8 +93,8 @@ class Mean(_OnMesh):
         super().__init__(basis, name or found)
         self.elements = elements
 
-    def weights(self, space: ParameterSpace) -> Array:
-        """See `Functional.weights`."""
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`."""
         whole = self._basis(space)
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1))
         return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
@@ -115,8 +121,8 @@ class Moment(_OnMesh):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
         self.function, self.elements = function, _elements(basis, region)[1]
 
-    def weights(self, space: ParameterSpace) -> Array:
-        """See `Functional.weights`."""
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`."""
         whole = self._basis(space)
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1) + 2)
         values = np.broadcast_to(np.asarray(self.function(part.global_coordinates().value), dtype=float), part.dx.shape)
@@ -142,8 +148,8 @@ class Value(_OnMesh):
         where = ", ".join(f"{x:.3g}" for x in self.point)
         super().__init__(basis, name or f"about ({where})")
 
-    def weights(self, space: ParameterSpace) -> Array:
-        """See `Functional.weights`."""
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`."""
         whole = self._basis(space)
         if degree(whole) == 0:
             raise InputError("values of piecewise constants are their coordinates; expected a vector or a Mean")
@@ -173,24 +179,34 @@ class Prediction(Functional):
         self.row, self.name = real_vector(row, None, "row"), name
         self.std = 0.0 if std is None else number(std, "std", above=0.0)
 
-    def weights(self, space: ParameterSpace) -> Array:
-        """See `Functional.weights`."""
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`."""
         return real_vector(self.row, space.size, "row")
 
 
 class Coordinate(Functional):
-    """A weighted sum of the coordinates of the class."""
+    """A weighted sum of the coordinates of the class, or of those of interest."""
 
     def __init__(self, weights: Any, *, name: str = "coordinates") -> None:
         self.of_coordinates, self.name = real_vector(weights, None, "weights"), name
 
-    def weights(self, space: ParameterSpace) -> Array:
+    def of_fields(self, space: ParameterSpace) -> Array:
         """Of the dofs, by the projection on the class."""
-        return np.asarray(space.weight @ (space.matrix @ space.solve_gram(self.on(space))))
+        return _on_span(space, self.on(space))
 
     def on(self, space: ParameterSpace) -> Array:
         """Themselves."""
-        return real_vector(self.of_coordinates, space.dimension, "weights of the coordinates")
+        if space.part is None:
+            return real_vector(self.of_coordinates, space.dimension, "weights of the coordinates")
+        full = np.zeros(space.dimension)
+        count = int(space.part.chosen.sum())
+        full[space.part.chosen] = real_vector(self.of_coordinates, count, "weights of the coordinates of interest")
+        return full
+
+
+def _on_span(space: ParameterSpace, weights: Array) -> Array:
+    """The functional on the dofs that is this one of the coordinates, and zero on what is orthogonal to the class."""
+    return np.asarray(space.weight @ (space.matrix @ space.solve_gram(weights)))
 
 
 def as_functional(given: Any, space: ParameterSpace) -> Functional:

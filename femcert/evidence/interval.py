@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..bound import Bound
+from ..checks import number
 from ..errors import InputError
-from ..files import write_text
 from ..shown import Shown
+from .tables import finite, html_table, save_table, text_table
 
 HEAD = ("region", "lower", "upper", "half length", "limit", "bias", "noise")
 
@@ -34,7 +31,8 @@ class Interval(Shown):
     estimate
         The middle, ``a . b``.
     half_length
-        Fixed before the data, but for what relative noise adds; infinite where the data say nothing.
+        Fixed before the data, but for what relative noise adds and bounds of the class take away; infinite where the
+        data say nothing.
     limit
         No procedure whose length is fixed before the data can have a smaller half length at this confidence; None where
         no such limit is known.
@@ -93,9 +91,30 @@ class Interval(Shown):
         """Plain mapping for JSON; infinite numbers are None."""
         ends = {"lower": self.lower.value, "upper": self.upper.value, "limit": self.limit and self.limit.value}
         numbers = {name: getattr(self, name) for name in ("estimate", "half_length", "bias", "model", "deviation")}
-        finite = {key: None if x is None or not np.isfinite(x) else x for key, x in (ends | numbers).items()}
         words = {"side": self.lower.side, "confidence": self.confidence, "claim": self.claim}
-        return {"name": self.name, **finite, **words}
+        return {"name": self.name, **{key: finite(x) for key, x in (ends | numbers).items()}, **words}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Interval:
+        """The inverse of `to_dict`, but for where the limit comes from."""
+        if record["side"] not in ("lower", "estimate"):
+            raise InputError(f"side is {record['side']!r}; expected 'lower' or 'estimate'")
+        confidence, proven = number(record["confidence"], "confidence"), record["side"] != "estimate"
+        found: dict[str, Any] = {}
+        for side, none in (("lower", -np.inf), ("upper", np.inf)):
+            end = none if record[side] is None else number(record[side], side)
+            held = confidence if proven else 1.0
+            found[side] = Bound(end, side if proven else "estimate", "affine interval", held, signed=True)
+        limit = record["limit"]
+        for key in ("estimate", "half_length", "bias", "model", "deviation"):
+            found[key] = np.inf if record[key] is None else number(record[key], key)
+        return cls(
+            **found,
+            name=str(record["name"]),
+            limit=None if limit is None else Bound(number(limit, "limit"), "lower", "fixed lengths"),
+            confidence=confidence,
+            claim=str(record["claim"]),
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,41 +173,19 @@ class IntervalTable(Shown):
             for row in self.intervals
         ]
 
+    @property
+    def _words(self) -> str:
+        return f"{100.0 * self.confidence:.4g} % for all rows together, {self.claim}"
+
     def __str__(self) -> str:
-        table = [HEAD, *self.rows()]
-        widths = [max(len(row[i]) for row in table) for i in range(len(HEAD))]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
-        return "\n".join([*lines, f"{100.0 * self.confidence:.4g} % for all rows together, {self.claim}"])
+        return text_table(HEAD, self.rows(), self._words)
 
     def to_html(self) -> str:
         """An HTML table."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in HEAD)
-        body = "".join(
-            f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-            for name, *cells in self.rows()
-        )
-        words = f"{100.0 * self.confidence:.4g} % for all rows together, {self.claim}"
-        return (
-            f"<table><caption>{escape(words)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return html_table(HEAD, self.rows(), self._words)
 
     _repr_html_ = to_html
 
     def save(self, path: str | Path) -> None:
         """Write the table as CSV, JSON or HTML, by the ending of the file's name."""
-        path = Path(path)
-        writers = {".csv": self._csv, ".json": self._json, ".html": self.to_html}
-        if path.suffix not in writers:
-            raise InputError(f"path ends in {path.suffix!r}; expected one of {', '.join(writers)}")
-        write_text(path, writers[path.suffix]())
-
-    def _json(self) -> str:
-        return json.dumps([row.to_dict() for row in self.intervals], indent=1)
-
-    def _csv(self) -> str:
-        out = io.StringIO()
-        records: Sequence[dict[str, Any]] = [row.to_dict() for row in self.intervals]
-        writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-        return out.getvalue()
+        save_table(path, [row.to_dict() for row in self.intervals], self.to_html)

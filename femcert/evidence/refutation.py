@@ -1,11 +1,13 @@
-"""Claims of a candidate that the data refute."""
+"""Claims of candidates that the data refute."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ..checks import number
+from ..errors import InputError
 from ..shown import Shown
 from .interval import Interval, IntervalTable
 
@@ -41,12 +43,8 @@ class Refutation(Shown):
     @property
     def reason(self) -> str:
         """The refuted claims in words; empty if there are none."""
-        said = []
-        for interval, value in zip(self.table, self.values, strict=True):
-            if not interval.contains(value):
-                ends = f"{interval.lower.value:.3g} to {interval.upper.value:.3g}"
-                said.append(f"{self.name} claims {value:.3g} in {interval.name!r}; the data allow {ends}")
-        return "; ".join(said)
+        pairs = zip(self.table, self.values, strict=True)
+        return "; ".join(_said(self.name, i, value) for i, value in pairs if not i.contains(value))
 
     def summary(self) -> dict[str, str]:
         """How many claims are refuted, and which."""
@@ -65,3 +63,89 @@ class Refutation(Shown):
 def refutation(name: str, table: IntervalTable, values: Sequence[float]) -> Refutation:
     """Of the values of a candidate."""
     return Refutation(name, table, tuple(float(value) for value in values))
+
+
+@dataclass(frozen=True, repr=False)
+class RegionClaims(Shown):
+    """What several candidates claim about regions, beside what the data say.
+
+    Attributes
+    ----------
+    table
+        The intervals, which hold together.
+    values
+        What each candidate claims, by its name, in the order of the table.
+    """
+
+    table: IntervalTable
+    values: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def of(self, name: str, called: str = "") -> Refutation:
+        """The claims of one of them, who is `called` so in words."""
+        return refutation(called or name, self.table, self.values[name])
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Over `rows`."""
+        return ("region", "the data say", *self.values)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """In words: the region, what the data say of it, and the claim of each candidate, refuted or possible."""
+        return [
+            (
+                interval.name,
+                _ends(interval),
+                *(f"{v[i]:.4g} ({_verdict(interval, v[i])})" for v in self.values.values()),
+            )
+            for i, interval in enumerate(self.table)
+        ]
+
+    @property
+    def words(self) -> str:
+        """With which probability the intervals hold, and for whom."""
+        proven = self.table[0].lower.side != "estimate"
+        how = "" if proven else ", as an estimate: the noise is not known well enough"
+        sure = "surely" if self.table.confidence == 1.0 else f"with {100.0 * self.table.confidence:.4g} %"
+        return f"all rows hold together {sure}{how}, {self.table.claim}"
+
+    def summary(self) -> dict[str, str]:
+        """How many regions, and what is refuted."""
+        found = {name: self.of(name) for name in self.values}
+        return {
+            "regions": f"{len(self.table)}, {self.words}",
+            **{name: each.reason or "all possible" for name, each in found.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain mapping for JSON."""
+        values = {name: list(claimed) for name, claimed in self.values.items()}
+        return {"intervals": [interval.to_dict() for interval in self.table], "values": values}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> RegionClaims:
+        """The inverse of `to_dict`."""
+        table = IntervalTable(tuple(Interval.from_dict(row) for row in record["intervals"]))
+        values = {
+            str(name): tuple(number(value, f"value of {name}") for value in claimed)
+            for name, claimed in record["values"].items()
+        }
+        if not len(table) or any(len(claimed) != len(table) for claimed in values.values()):
+            raise InputError(f"{len(table)} intervals, and claims of another number; expected one for each interval")
+        return cls(table, values)
+
+
+def _said(name: str, interval: Interval, value: float) -> str:
+    """A refuted claim with three digits, or as many more as it takes to see that it is."""
+    for digits in range(3, 18):
+        lower, upper, own = (f"{x:.{digits}g}" for x in (interval.lower.value, interval.upper.value, value))
+        if not float(lower) <= float(own) <= float(upper):
+            break
+    return f"{name} claims {own} in {interval.name!r}; the data allow {lower} to {upper}"
+
+
+def _ends(interval: Interval) -> str:
+    return f"{interval.lower.value:.4g} to {interval.upper.value:.4g}"
+
+
+def _verdict(interval: Interval, value: float) -> str:
+    return "possible" if interval.contains(value) else "refuted"

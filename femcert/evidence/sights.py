@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, diags, issparse
 from scipy.sparse.csgraph import connected_components
 
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..linalg.accuracy import solve_rounding
+from ..linalg.cones import root_of
 from ..problem.data import Data
 from ..problem.forward import LinearMap, dense
 from ..problem.space import ParameterSpace
@@ -43,6 +45,8 @@ class BallInverse:
         Relative error of products ``F' L^-1 G``.
     apply
         ``L^-1 F`` for columns F.
+    form
+        L, on the coordinates.
     """
 
     apply: Callable[[Array], Array]
@@ -51,10 +55,13 @@ class BallInverse:
         ball, B, k = space.ball, space.matrix, space.dimension
         assert ball is not None
         parts = space.parts_of_form(ball.norm, ball.length) if k == space.size and issparse(B) else None
+        parts = None if space.part is not None and space.part.free else parts
+        self.form = L = space.ball_of_coordinates
+        self._known_root: Any = None
         if parts is not None:
+            self._known_root = csr_matrix(diags(parts[0] ** -0.5) @ parts[1] @ B)
             self._product_form(*parts, csr_matrix(B))
             return
-        L = B.T @ (space.ball_form @ B)
         if issparse(L) and k > MOST_DENSE:
             self._sparse_form(csr_matrix((L + L.T) / 2.0))
         else:
@@ -97,6 +104,11 @@ class BallInverse:
         self._solve = lambda F: np.asarray(root.T @ F)
         self.apply = lambda F: np.asarray(root @ (root.T @ F))
 
+    @cached_property
+    def root(self) -> Any:
+        """R with ``R' R`` near L, for coordinates that are bounded in all directions."""
+        return root_of(self.form, "form of the ball") if self._known_root is None else self._known_root
+
     def lift(self, functionals: Array) -> Array:
         """``L^-1 F`` or ``L^-1/2 F`` for columns of functionals on the coordinates, in batches."""
         return np.hstack([self._solve(functionals[:, j : j + BATCH]) for j in range(0, functionals.shape[1], BATCH)])
@@ -131,12 +143,15 @@ class Part:
         Of functionals on the dofs, ``(N, n)``.
     systematic
         Whether it is an error of the model, and not a part of the truth.
+    inverse
+        Of the form of a ball.
     """
 
     words: str
     sight: Sight
     target: Callable[[Array], Target]
     systematic: bool = False
+    inverse: BallInverse | None = None
 
     def turned(self, turn: Array) -> Part:
         """As combinations of the data see it."""
@@ -167,6 +182,8 @@ class Observed:
         The same for free directions of norm one.
     turn
         Rows that combine whitened data to those that are used; None: all of them.
+    lift
+        For a ball: ``L^-1 T' a`` for columns a, as fields ``(N, n)``.
     """
 
     forward: LinearMap
@@ -176,18 +193,24 @@ class Observed:
     rounding: float
     loose: float
     turn: Array | None = None
+    lift: Callable[[Array], Array] | None = None
 
     @property
     def sights(self) -> list[Sight]:
         """Of the parts."""
         return [part.sight for part in self.parts]
 
+    @property
+    def origin(self) -> Array:
+        """The readings of the centre of the class."""
+        ball = self.forward.parameters.ball
+        if ball is None or ball.centre is None:
+            return self.forward.offset
+        return np.asarray(self.forward.offset + self.forward.apply(ball.centre[:, None])[:, 0])
+
     def values(self, data: Data) -> Array:
         """b: whitened data, without those of the centre of the class."""
-        ball = self.forward.parameters.ball
-        centre = None if ball is None else ball.centre
-        about = 0.0 if centre is None else self.forward.apply(centre[:, None])[:, 0]
-        return self.turned(data.whiten(data.values - self.forward.offset - about))
+        return self.turned(data.whiten(data.values - self.origin))
 
     def turned(self, values: Array) -> Array:
         """The combinations of whitened data that are used."""
@@ -197,8 +220,10 @@ class Observed:
         """With combinations of the data instead of all of them."""
         size = float(np.linalg.norm(turn, 2))
         parts = tuple(part.turned(turn) for part in self.parts)
-        rounding, loose = size * self.rounding, size * self.loose
-        return replace(self, free=turn @ self.free, parts=parts, turn=turn, rounding=rounding, loose=loose)
+        rounding, loose, lift = size * self.rounding, size * self.loose, self.lift
+        lifted = None if lift is None else lambda weights: lift(turn.T @ weights)
+        found = replace(self, free=turn @ self.free, parts=parts, turn=turn, lift=lifted)
+        return replace(found, rounding=rounding, loose=loose)
 
     def targets(self, functionals: Any) -> tuple[list[Target], Array]:
         """Functionals on the dofs, sparse ``(N, n)``, as the sets and the free directions see them; in batches."""
@@ -248,8 +273,17 @@ def _of_ball(forward: LinearMap, data: Data) -> Observed:
     rounding = relative * seen + _entry_errors(forward, data, inverse, ball.radius) + forward.offset_rounding(data)
     if ball.centre is not None:
         rounding += relative * data.norm(forward.apply(ball.centre[:, None])[:, 0])
-    part = Part(ball.words, sight, lambda functionals: inverse.target(np.asarray(B.T @ functionals), lifted))
-    return Observed(forward, A, directions, (part,), rounding, relative * float(np.linalg.norm(A)))
+
+    def target(functionals: Array) -> Target:
+        return inverse.target(np.asarray(B.T @ functionals), lifted)
+
+    part = Part(ball.words, sight, target, inverse=inverse)
+    loose = relative * float(np.linalg.norm(A))
+
+    def lift(weights: Array) -> Array:
+        return np.asarray(B @ (inverse.apply(rows @ weights) if inverse.half else lifted @ weights))
+
+    return Observed(forward, A, directions, (part,), rounding, loose, lift=lift)
 
 
 def _of_span(forward: LinearMap, data: Data) -> Observed:

@@ -18,6 +18,7 @@ from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
+from .samples import Samples
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
 from .space import FullSpace, ParameterSpace
 from .states import StateEquation
@@ -56,6 +57,7 @@ __all__ = [
     "RegionSensors",
     "RegionSpace",
     "Representers",
+    "Samples",
     "Sensors",
     "SineSpace",
     "StateEquation",

@@ -299,13 +299,16 @@ class Candidate(Shown):
         )
 
 
-def plain_copy(candidate: Candidate) -> Candidate:
-    """A `Candidate` with the values that this one (perhaps of a subclass) shows now, and will show for good."""
+def plain_copy(candidate: Candidate, name: str | None = None) -> Candidate:
+    """A `Candidate` with the values that this one (perhaps of a subclass) shows now, and will show for good.
+
+    `name` is another one for it.
+    """
     return Candidate(
         candidate.state,
         candidate.parameter,
         candidate.optimality,
-        str(candidate.name),
+        str(candidate.name) if name is None else name,
         mesh=candidate._mesh,
         functions=candidate.functions,
         interpolation=candidate.interpolation,

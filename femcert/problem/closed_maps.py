@@ -29,10 +29,24 @@ MOST_POINTS = 40
 
 
 class Prediction(NamedTuple):
-    """Whitened data of the exact solution for a parameter of the class, and how far each of them may be off."""
+    """Whitened data of the exact solution for a parameter of the class, and how far they may be off.
+
+    Attributes
+    ----------
+    values, errors
+        Of every sensor.
+    joint
+        An upper bound of the norm of what all sensors together may be off beside `errors`.
+    """
 
     values: Array
     errors: Array
+    joint: float = 0.0
+
+    @property
+    def size(self) -> float:
+        """An upper bound of the norm of all errors."""
+        return float(np.linalg.norm(self.errors)) + self.joint
 
 
 class ContinuousMap(Protocol):

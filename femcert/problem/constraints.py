@@ -1,4 +1,4 @@
-"""What is assumed of truths beside the columns of a class: a ball, a remainder outside of the span, bounds.
+"""What is said of truths beside the columns of a class: a ball, a remainder outside of the span, bounds, a part.
 
 Each of them is given by numbers, or learned from samples: the size is then a conformal quantile, which holds for truths
 like the samples with the stated confidence, whatever their law is.
@@ -12,6 +12,8 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import diags, issparse
 
 from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError, SolveError
@@ -96,6 +98,76 @@ class Bounds:
         """What is assumed of the truth."""
         low, high = (float(extreme(x)) for extreme, x in ((np.min, self.lower), (np.max, self.upper)))
         return f"values from {low:.4g} to {high:.4g}"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A parameter as a member of the class and a rest, ``q = B c + q_perp``.
+
+    Attributes
+    ----------
+    coordinates
+        c, of the orthogonal projection on the span of the class.
+    outside
+        ``‖q_perp‖_Q``.
+    inside
+        A member of the class near q (dof vector): ``B c``, or the point of the ball on the way to its centre.
+    shrinkage
+        What brings ``B c`` into the ball where there is one, at most 1.
+    distance
+        ``‖q - inside‖_Q``, at least the distance of q from the class.
+    size
+        ``‖q‖_Q``.
+    """
+
+    coordinates: Array
+    outside: float
+    inside: Array
+    shrinkage: float
+    distance: float
+    size: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """The coordinates that are asked for; the others are nuisance.
+
+    Attributes
+    ----------
+    chosen
+        True for these.
+    free
+        Whether a ball binds them alone.
+    """
+
+    chosen: NDArray[np.bool_]
+    free: bool
+
+    @classmethod
+    def of(cls, part: Any, count: int, free: bool) -> Part:
+        """From a slice, indices, or True and False."""
+        chosen = np.zeros(count, dtype=bool)
+        try:
+            chosen[part] = True
+        except (IndexError, TypeError, ValueError):
+            raise InputError(f"part picks none of the {count} coordinates; expected a slice or indices") from None
+        if not chosen.any() or part is None:
+            raise InputError(f"part picks none of the {count} coordinates; expected at least one")
+        chosen.flags.writeable = False
+        return cls(chosen, bool(free))
+
+    def bound(self, form: Any) -> Any:
+        """A form on the coordinates without those that a ball leaves free."""
+        if not self.free:
+            return form
+        keep = self.chosen.astype(float)
+        return diags(keep) @ form @ diags(keep) if issparse(form) else keep[:, None] * form * keep
+
+    @property
+    def words(self) -> str:
+        """What is asked for."""
+        others = "free" if self.free else "nuisance"
+        return f"{int(self.chosen.sum())} of {self.chosen.size} coordinates asked for, the others {others}"
 
 
 def _origin(samples: int) -> str:

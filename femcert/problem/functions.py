@@ -19,6 +19,8 @@ from .polynomial import declared_error, known_degree, unknown
 
 # Taylor remainders below the first are rounding; above the second no rule integrates the functions.
 SMALL_REMAINDER, MOST_REMAINDER = 1e-13, 1e-2
+# Numbers in the arrays of a batch of elements.
+NUMBERS = 4_000_000
 
 
 class SmoothFunctions(Protocol):
@@ -175,10 +177,57 @@ class FunctionClass:
         """An upper bound of ``‖q - sum_j c_j phi_j‖`` in L2."""
         return self.size(self.beyond(basis, dofs, coefficients)) + float(self.missed(coefficients))
 
-    def products(self, basis: Basis, states: Array, samples: list[Array]) -> Array:
-        """``(z_i, g_j)`` for finite-element functions (columns of dofs) and sampled functions."""
-        weighted = [(self.sampler.values(basis, z) * self.sampler.dx).ravel() for z in states.T]
-        return np.array([[z @ np.broadcast_to(g, self.sampler.dx.shape).ravel() for g in samples] for z in weighted])
+    def beyond_block(
+        self, basis: Basis, columns: Array, coordinates: Array, states_basis: Basis, states: Array
+    ) -> Beyond:
+        """``g_j = sum_l c_lj phi_l - q_j`` for many columns at once: Gram matrix, and products with states.
+
+        Parameters
+        ----------
+        basis, columns
+            ``q_j``, ``(dofs, k)``, finite-element functions of the mesh.
+        coordinates
+            ``c``, ``(functions, k)``.
+        states_basis, states
+            ``z_i``, ``(dofs, m)``.
+        """
+        k, m, elements = columns.shape[1], states.shape[1], self.mesh.nelements
+        gram, seen, squares = np.zeros((k, k)), np.zeros((m, k)), np.zeros(m)
+        points = self.sampler.dx.shape[1]
+        step = max(NUMBERS // (points * (k + m)), 1)
+        tables = [self.sampler.table(part.elem)[0].T for part in (basis, states_basis)]
+        for start in range(0, elements, step):
+            here = slice(start, min(start + step, elements))
+            q, z = (
+                table @ dofs[part.element_dofs[:, here].T]
+                for table, part, dofs in zip(tables, (basis, states_basis), (columns, states), strict=True)
+            )
+            root = np.sqrt(self.sampler.dx[here])[..., None]
+            g = (root * (np.tensordot(self.values[:, here], coordinates, axes=(0, 0)) - q)).reshape(-1, k)
+            weighted = (root * z).reshape(-1, m)
+            gram += g.T @ g
+            seen += weighted.T @ g
+            squares += np.einsum("ij,ij->j", weighted, weighted)
+        return Beyond(gram, seen, np.sqrt(squares))
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What interpolation leaves out of functions ``g_j``, against states ``z_i``.
+
+    Attributes
+    ----------
+    gram
+        ``(g_i, g_j)``.
+    seen
+        ``(z_i, g_j)``.
+    sizes
+        ``‖z_i‖``, in L2.
+    """
+
+    gram: Array
+    seen: Array
+    sizes: Array
 
 
 def _order(mesh: Any, functions: SmoothFunctions) -> tuple[int, Array]:

@@ -10,6 +10,7 @@ from scipy.special import chdtrc, chdtri, fdtrc, fdtri, ndtr, ndtri, stdtrit
 
 from ..checks import Array, number
 from ..errors import InputError, UncertifiedError
+from .chi_squares import shifted_quantile, weighted_quantile
 
 # Newton's method on a convex function, from above; it takes 3 to 6 steps.
 MOST_STEPS = 50
@@ -84,6 +85,14 @@ class Noise(ABC):
     def size(self, count: int, zeta: float) -> float:
         """What ``‖P e‖`` is at most, for a projection P of rank `count` that is fixed before."""
         return self.factor(count, zeta) * self.largest
+
+    def shifted_size(self, count: int, shift: float, zeta: float) -> float:
+        """What ``‖P e + v‖`` is at most, for a fixed vector v with ``‖v‖ <= shift``."""
+        return self.size(count, zeta) + shift
+
+    def length(self, gram: Array, count: int, zeta: float) -> float:
+        """What ``‖W e‖`` is at most, for a matrix W of rank `count` with ``gram = W' W`` that is fixed before."""
+        return self.size(count, zeta) * float(np.sqrt(max(np.linalg.eigvalsh(gram)[-1], 0.0)))
 
     @abstractmethod
     def tail(self, misfit: float, count: int) -> float | None:
@@ -163,6 +172,18 @@ class Gaussian(Noise):
         """``chi2_count(1 - zeta)^1/2``."""
         left = zeta * (1.0 - self.spent / self.zeta)
         return float(np.sqrt(chdtri(count, left))) * (1.0 + ROUNDING) if count else 0.0
+
+    def shifted_size(self, count: int, shift: float, zeta: float) -> float:
+        """The root of a noncentral chi-square quantile where the deviations are known."""
+        if self.deviations is not None:
+            return super().shifted_size(count, shift, zeta)
+        return shifted_quantile(count, shift, zeta) * (1.0 + ROUNDING) if count else shift
+
+    def length(self, gram: Array, count: int, zeta: float) -> float:
+        """The root of a quantile of weighted chi-squares; larger deviations make it larger (Anderson)."""
+        scale = np.ones(len(gram)) if self.deviations is None else self.deviations
+        left = zeta * (1.0 - self.spent / self.zeta)
+        return float(np.sqrt(weighted_quantile(np.asarray(np.linalg.eigvalsh(scale[:, None] * gram * scale)), left)))
 
     def tail(self, misfit: float, count: int) -> float:
         """Of the chi-square distribution."""

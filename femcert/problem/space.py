@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,9 @@ from ..shown import Shown, of_basis
 from .constraints import (
     Ball,
     Bounds,
+    Part,
     Remainder,
+    Split,
     check_norm_name,
     checked_norm,
     one_of,
@@ -40,34 +42,6 @@ from .functions import BoxModes, FunctionClass
 INNER = ("l2", "euclidean")
 # How far, relatively, the centre of a ball may be from its class.
 MEMBER = 1e-9
-
-
-@dataclass(frozen=True)
-class Split:
-    """A parameter as a member of the class and a rest, ``q = B c + q_perp``.
-
-    Attributes
-    ----------
-    coordinates
-        c, of the orthogonal projection on the span of the class.
-    outside
-        ``‖q_perp‖_Q``.
-    inside
-        A member of the class near q (dof vector): ``B c``, or the point of the ball on the way to its centre.
-    shrinkage
-        What brings ``B c`` into the ball where there is one, at most 1.
-    distance
-        ``‖q - inside‖_Q``, at least the distance of q from the class.
-    size
-        ``‖q‖_Q``.
-    """
-
-    coordinates: Array
-    outside: float
-    inside: Array
-    shrinkage: float
-    distance: float
-    size: float
 
 
 class ParameterSpace(Shown):
@@ -100,11 +74,13 @@ class ParameterSpace(Shown):
     # Truths are members of the span, with any values, unless something else is said.
     remainder: Remainder | None = None
     bounds: Bounds | None = None
+    # What is asked for, of all coordinates: everything, unless something else is said.
+    part: Part | None = None
 
     def summary(self) -> dict[str, str]:
         """Dimension, norm and ball."""
         ball = {} if self.ball is None else {"ball": self.ball.words}
-        more = {type(x).__name__.lower(): x.words for x in (self.remainder, self.bounds) if x is not None}
+        more = {type(x).__name__.lower(): x.words for x in (self.remainder, self.bounds, self.part) if x is not None}
         within = "" if self.ball is None else f", {self.ball.words}"
         short = f"dimension {self.dimension}, {self.norm_name}{within}"
         fields = f"{self.size} numbers" if self.basis is None else of_basis(self.basis)
@@ -304,7 +280,8 @@ class ParameterSpace(Shown):
         Parameters
         ----------
         lower, upper
-            A number, or one for each dof; None: no bound.
+            A number, or one for each dof; None: no bound. Intervals use them in a ball of all directions, without a
+            remainder (extra ``bounds``); elsewhere they hold, but are not shorter.
         """
         ends = []
         for given, none, name in ((lower, -np.inf, "lower"), (upper, np.inf, "upper")):
@@ -316,6 +293,21 @@ class ParameterSpace(Shown):
             raise InputError("lower exceeds upper; expected lower <= upper at every dof")
         result = copy.copy(self)
         result.bounds = Bounds(*ends)
+        return result
+
+    def interest(self, part: Any, *, free: bool = False) -> ParameterSpace:
+        """The same space, of which only a part of the coordinates is asked for: intervals are for the field of these.
+
+        Parameters
+        ----------
+        part
+            A slice, indices, or True and False for the coordinates of interest. The others are nuisance: they explain
+            data, but no functional sees them.
+        free
+            Whether the ball leaves them free, so that it is one of the part alone; a few that the data determine.
+        """
+        result = copy.copy(self)
+        result.part = Part.of(part, self.dimension, free)
         return result
 
     @property
@@ -369,12 +361,24 @@ class ParameterSpace(Shown):
     def ball_form(self) -> Any:
         """`form` of the ball."""
         assert self.ball is not None
+        if self.part is not None and self.part.free:
+            raise UncertifiedError("the ball leaves a part of the coordinates free, which only intervals know of")
         return self.form(self.ball.norm, self.ball.length)
+
+    @property
+    def ball_of_coordinates(self) -> Any:
+        """The form of the ball on the coordinates, ``B' L B``; zero on those that it leaves free."""
+        assert self.ball is not None
+        form = self.matrix.T @ (self.form(self.ball.norm, self.ball.length) @ self.matrix)
+        return form if self.part is None else self.part.bound(form)
 
     def ball_norm(self, field: Array) -> float:
         """``‖q - q0‖`` in the norm of the ball."""
         assert self.ball is not None
         e = field if self.ball.centre is None else field - self.ball.centre
+        if self.part is not None and self.part.free:
+            c = self.project(e)[0]
+            return float(np.sqrt(max(c @ (self.ball_of_coordinates @ c), 0.0)))
         return float(np.sqrt(max(e @ (self.ball_form @ e), 0.0)))
 
     @property

@@ -67,6 +67,7 @@ def selection_page(
         names={part: words[0] for part, words in PART_WORDS.items()},
         colours=PART_COLOURS,
         rule=rule_words(selection.rule),
+        regions=_region_rows(selection),
         confidence=_confidence_rows(selection),
         experiments=[] if scene is None else experiment_rows(scene),
         sections=_sections(selection, scene),
@@ -111,6 +112,18 @@ def _confidence_rows(selection: Selection) -> list[tuple[str, str]]:
         rows.append(("the learned candidate's radius holds", percent(1.0 - confidence.zeta_learn)))
         rows.append(("both hold", percent(1.0 - confidence.zeta)))
     return rows
+
+
+def _region_rows(selection: Selection) -> list[tuple[str, str, list[tuple[float, bool]]]]:
+    """(region, what the data say, and for each candidate its value and whether that is possible)."""
+    claims = selection.regions
+    if claims is None:
+        return []
+    claimed = list(claims.values.values())
+    return [
+        (row[0], row[1], [(values[i], claims.table[i].contains(values[i])) for values in claimed])
+        for i, row in enumerate(claims.rows())
+    ]
 
 
 def _timing_rows(timings: Mapping[str, float]) -> list[tuple[str, float, float]]:

@@ -30,6 +30,7 @@ _OPTIONS = {
     "decides": "residuals that decide",
 }
 _UNDECIDED = "This says nothing about the learned candidate: change what stands above, and run it again. "
+_REFUTED = "The data refute the baseline, which is here only because there is nothing else: do not use it. "
 _EVIDENCE = " A smaller radius is not a smaller error: it is stronger evidence."
 _AGAINST_A_BOUND = " It was compared with the proven radius of the baseline: this is no evidence that it is as good."
 _CLAIMS = {
@@ -61,6 +62,8 @@ def decision_words(selection: Selection) -> tuple[str, str]:
         return "Undecided, and the baseline is kept", selection.reason
     name = "" if selection.learned is None else selection.learned.name
     who = "The learned candidate" + (f" “{name}”" if name not in ("", "learned", "baseline") else "")
+    if len(selection.candidates) > 1 and not selection.accepted:
+        return "No learned candidate is accepted, the baseline is kept", selection.reason
     verdict = "is accepted" if selection.accepted else "is rejected and the baseline kept"
     return f"{who} {verdict}", selection.reason
 
@@ -68,10 +71,15 @@ def decision_words(selection: Selection) -> tuple[str, str]:
 def claim_words(selection: Selection) -> str:
     """What the radius of the selected reconstruction claims."""
     chosen = selection.learned if selection.accepted else selection.baseline
-    about = _UNDECIDED if selection.status == "undecided" else ""
+    about = "" if selection.status != "undecided" else _REFUTED if _is_refuted(selection) else _UNDECIDED
     if chosen is None:
         return f"{about}Nothing is claimed about the baseline: it has no certificate."
     return about + _radius_words(selection, chosen) + ("" if about else _comparison_words(selection, chosen))
+
+
+def _is_refuted(selection: Selection) -> bool:
+    """Whether the data refute the baseline."""
+    return selection.regions is not None and bool(selection.regions.of("baseline"))
 
 
 def _radius_words(selection: Selection, chosen: Certificate) -> str:
@@ -122,6 +130,11 @@ def tiles(selection: Selection) -> list[tuple[str, str]]:
         found.append((f"{selection.tolerance:g}", "tolerance"))
     if selection.confidence is not None:
         found.append((percent(1.0 - selection.confidence.zeta), "probability, at least, that all radii hold"))
+    if selection.regions is not None:
+        claims, name = selection.regions, selection.selected
+        # The claims of one alone stand under "learned", whatever its own name is.
+        refuted = len(claims.of(name).refuted) if name in claims.values else 0
+        found.append((f"{refuted} of {len(claims.table)}", "regions in which the data refute what is returned"))
     return found
 
 

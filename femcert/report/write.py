@@ -61,7 +61,7 @@ def write_report(
 
 
 def write_summary(selection: Selection, path: str | Path, *, noise: str = "of the data") -> None:
-    """CSV with a row for each number of both certificates; a certificate that could not be made has no rows.
+    """CSV with a row for each number of all certificates; a certificate that could not be made has no rows.
 
     Parameters
     ----------
@@ -69,9 +69,12 @@ def write_summary(selection: Selection, path: str | Path, *, noise: str = "of th
         Where the noise level comes from.
     """
     rows = []
-    for role, certificate in (("baseline", selection.baseline), ("learned", selection.learned)):
+    several = {name: verdict.certificate for name, verdict in selection.candidates.items()}
+    learned = several if len(several) > 1 else {"learned": selection.learned}
+    for key, certificate in {"baseline": selection.baseline, **learned}.items():
         if certificate is not None:
-            selected = "yes" if selection.accepted == (role == "learned") else "no"
+            selected = "yes" if selection.selected == key else "no"
+            role = "baseline" if key == "baseline" else "learned"
             head = {"candidate": role, "name": certificate.name, "selected": selected, "status": selection.status}
             rows += [{**head, "quantity": name, **bound.to_dict()} for name, bound in _numbers(certificate, noise)]
     write_csv(path, COLUMNS, rows)

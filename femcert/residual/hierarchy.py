@@ -214,6 +214,45 @@ def conjugate_gradients(
     return x
 
 
+def block_conjugate_gradients(
+    matrix: Any,
+    right: Array,
+    diagonal: Array,
+    free: NDArray[np.bool_],
+    *,
+    steps: int,
+    enough: float,
+    square: Array,
+) -> Array:
+    """`conjugate_gradients` for many columns at once, each with its own steps; a column that has enough rests."""
+    usable = free & (diagonal > 0.0)
+    scale = np.where(usable, 1.0 / np.where(usable, diagonal, 1.0), 0.0)[:, None]
+    x = np.zeros_like(right)
+    r = np.where(usable[:, None], right, 0.0)
+    p = scale * r
+    rz, gained = np.einsum("ij,ij->j", r, p), np.zeros(right.shape[1])
+    active = rz > 0.0
+    for _ in range(steps):
+        Ap = matrix @ p
+        Ap[~usable] = 0.0
+        curvature = np.einsum("ij,ij->j", p, Ap)
+        active &= (curvature > 0.0) & (rz > 0.0)
+        step = np.where(active, rz / np.where(active, curvature, 1.0), 0.0)
+        x += step * p
+        gain = step * rz
+        gained += gain
+        active &= gain > enough * (square - gained)
+        if not active.any():
+            break
+        r -= step * Ap
+        z = scale * r
+        fresh = np.einsum("ij,ij->j", r, z)
+        p *= np.where(active, fresh / np.where(active, rz, 1.0), 0.0)
+        p += z
+        rz = fresh
+    return x
+
+
 _CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
 

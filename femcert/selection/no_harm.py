@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate, Comparison, Judge, Rule
+from ..certificate import Certificate, Comparison, Dominance, Judge, Rule
 from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..problem.base import Problem, check_problem
@@ -20,8 +21,10 @@ from .confidence import Confidence
 from .guard import CandidateFailure, attempt, usable
 from .isolated import in_child
 from .reason import misfit_words, radii_reason
+from .regions import Regions
 from .selection import Selection, package_versions
 from .state_solver import StateSolver
+from .verdict import Verdict, held_against, nearest_to_acceptance, overall
 
 Solver = Candidate | Callable[[Problem, Data], Candidate]
 
@@ -35,30 +38,42 @@ def no_harm(
     data: Data,
     *,
     baseline: Solver,
-    learned: Solver,
-    rule: Rule,
+    learned: Solver | Mapping[str, Solver],
+    rule: Rule | None = None,
     tolerance: float = 0.0,
+    regions: Any = None,
     time_limit: float | None = None,
     isolated: bool = False,
 ) -> Selection:
-    """Take the learned reconstruction only if ``R_learned <= R_baseline + tolerance``; else the baseline.
+    """Take a learned reconstruction only if it has the stronger evidence; else the baseline.
 
-    With the rule `Dominance` it is taken only if no consistent truth makes it worse than the baseline. Where a rule
-    does not judge states (`ExactRadius`, `Dominance`, `GuaranteedRadius(state="recomputed")`), the state of an accepted
-    parameter is computed here; the candidate's own is not handed out. A baseline is handed out as it came.
+    With `Dominance`, the default, it is taken only if no consistent truth makes it worse than the baseline; with the
+    other rules if ``R_learned <= R_baseline + tolerance``. Where a rule does not judge states (`ExactRadius`,
+    `Dominance`, `GuaranteedRadius(state="recomputed")`), the state of an accepted parameter is computed here; the
+    candidate's own is not handed out. A baseline is handed out as it came.
 
     Parameters
     ----------
     problem, data
         What is to be reconstructed, and from which measurements.
-    baseline, learned
-        Candidates, or callables ``(problem, data) -> Candidate``.
+    baseline
+        A candidate, or a callable ``(problem, data) -> Candidate``.
+    learned
+        Another one; or several of them by name. Of several that are accepted the one with the smallest radius is taken,
+        ties go by order. The claim of the rule then holds for all of them together. `Dominance` and the radii claim
+        what holds whenever the noise is within its set, for any number of candidates; nothing is divided. Each
+        certificate of `StochasticRadius` has points of its own: with n learned candidates each fails with zeta / n.
     rule
-        The same rule and weights for both, fixed here before either is evaluated.
+        The same rule and weights for all, fixed here before any is evaluated. Default: ``Dominance()``.
     tolerance
         The paper's eps_safe >= 0.
+    regions
+        Names of subdomains or functionals (`Mean`, `Value`, ...), fixed before data and candidates were seen. The data
+        say in which intervals the truth lies there, all together with the confidence of the data; no rule accepts a
+        candidate outside of one. Where the baseline lies outside too, and nothing is accepted, nothing is decided.
+        Linear problems, in a class within a ball or a span that the data determine.
     time_limit
-        Seconds that a learned callable may take.
+        Seconds that each learned callable may take.
     isolated
         Whether a learned callable runs in a child process (a fork): what it writes to memory stays there, and a crash,
         an exit or a missed time limit ends only the child. Its result must be one that can be pickled.
@@ -66,17 +81,25 @@ def no_harm(
     Returns
     -------
     Selection
-        The decision with its evidence. Whatever goes wrong with the learned candidate itself (an exception, a missed
-        time limit, NaN, complex values, a wrong shape) is a rejection. Where the rule cannot be applied, the baseline
-        cannot be certified or a package is missing, nothing is decided: `Selection.status` is ``"undecided"``. Both
-        lead to the baseline, and `Selection.reason` says what happened.
+        The decision with its evidence, in `Selection.candidates` for each learned candidate. Whatever goes wrong with a
+        learned candidate itself (an exception, a missed time limit, NaN, complex values, a wrong shape, a refuted
+        claim) is a rejection. Where the rule cannot be applied, the regions cannot be judged, the baseline cannot be
+        certified or is refuted, or a package is missing, nothing is decided: `Selection.status` is ``"undecided"``.
+        Both lead to the baseline, and `Selection.reason` says what happened.
 
     Raises
     ------
     InputError
-        The problem, data, rule or tolerance is not one; or `isolated` on a system that cannot fork.
+        The problem, data, rule, regions or tolerance is not one; or `isolated` on a system that cannot fork.
     FemcertError
         The baseline failed (a `SolveError`, or what its solver raised): without it there is nothing safe to return.
+
+    Notes
+    -----
+    Of all rules, `Dominance` is the one that claims what "no harm" says: that the accepted candidate is no farther from
+    the truth than the baseline, whatever the truth of the class is, with the confidence of the data. A comparison of
+    radii claims that of neither; in the trials of the guide's page on refutation it accepts least squares, which is
+    worse, as readily as a trained map. The price is power: `Dominance` accepts where the data alone decide.
 
     Examples
     --------
@@ -95,9 +118,12 @@ def no_harm(
     >>> print(selection.reason)
     the learned radius 1.086 exceeds the baseline's 0.105: it misses ...
     """
+    rule = Dominance() if rule is None else rule
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
-    judge, refusal = _prepared(problem, data, rule, {"baseline": baseline, "learned": learned})
-    rule = rule if judge is None else judge.rule
+    named = _named(learned)
+    asked = None if regions is None else Regions(problem, data, regions)
+    judges, refusal = _prepared(problem, data, rule.shared_by(len(named)), baseline, named)
+    rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
         safe = _baseline(problem, data, baseline)
@@ -107,46 +133,27 @@ def no_harm(
             raise refusal from None
         raise
     case = Case(problem, data, safe)
-    if judge is None:
+    open_: dict[str, Any] = {"names": named, "regions": None if asked is None else asked.claims({"baseline": safe})}
+    if not judges:
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
-        return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
+        return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
     try:
-        base = attempt(lambda: _certified(judge, safe), None)
+        base = attempt(lambda: _certified(next(iter(judges.values())), safe), None)
     except CandidateFailure as failure:
         reason = f"the baseline cannot be certified: {_cause(failure)}"
-        return _kept(case, "undecided", reason, baseline=None, **record, **_solved(problem))
+        return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
     record |= _solved(problem)
     if not np.isfinite(base.radius.value):
         reason = f"the baseline's radius is {base.radius.value}: there is nothing to compare with"
-        return _kept(case, "undecided", reason, baseline=base, **record)
-    chance = rule.failure_probability
-    try:
-        candidate, other, comparison = _judged(case, learned, judge, limit, isolated=isolated)
-    except CandidateFailure as failure:
-        confidence = None if chance is None else Confidence(chance, None)
-        reason = f"the learned candidate was not usable: {failure}{_chance(confidence, accepted=False)}"
-        return _kept(case, "rejected", reason, baseline=base, confidence=confidence, **record)
-    except SetupFailure as failure:
-        confidence = None if chance is None else Confidence(chance, None)
-        return _kept(case, "undecided", str(failure), baseline=base, confidence=confidence, **record)
-    confidence = None
-    if comparison is None:
-        confidence = None if chance is None else Confidence(chance, chance)
-        status, reason = _decision(base, other, record["rule"], margin, confidence)
-    else:
-        status = "accepted" if comparison.accepts(margin) else "rejected"
-        reason = f"{comparison.reason(margin)}; {misfit_words(base, other)}"
-    return Selection.of(
-        _handed_out(problem, candidate, rule) if status == "accepted" else safe,
-        status=status,
-        reason=reason,
-        baseline=base,
-        learned=other,
-        comparison=comparison,
-        confidence=confidence,
-        case=replace(case, learned=candidate),
-        **record,
-    )
+        return _undecided(case, reason, baseline=base, **open_, **record)
+    if asked is not None and asked.failure:
+        return _undecided(case, asked.failure, baseline=base, **open_, **record)
+    contest = _Contest(case, base, rule, record["rule"], margin, len(named))
+    found = {name: contest.verdict(name, each, judges[name], limit, isolated=isolated) for name, each in named.items()}
+    made = {name: candidate for name, (_, candidate) in found.items() if candidate is not None}
+    claims = None if asked is None else asked.claims({"baseline": safe, **made})
+    verdicts = {name: held_against(claims, name, verdict) for name, (verdict, _) in found.items()}
+    return _selection(replace(case, candidates=made), rule, verdicts, baseline=base, regions=claims, **record)
 
 
 def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any) -> tuple[float, float | None]:
@@ -159,15 +166,33 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
     return margin, None if time_limit is None else number(time_limit, "time_limit", above=0.0)
 
 
+def _named(learned: Any) -> dict[str, Any]:
+    """The learned candidates by name; one alone is called "learned"."""
+    if not isinstance(learned, Mapping):
+        return {"learned": learned}
+    named = dict(learned)
+    if not named or not all(isinstance(name, str) and name.strip() and name != "baseline" for name in named):
+        came = ", ".join(map(repr, named)) or "nothing"
+        raise InputError(f"learned has the names {came}; expected one or more, none of them 'baseline'")
+    return named
+
+
 @stage("rule")
 def _prepared(
-    problem: Problem, data: Data, rule: Rule, solvers: dict[str, Any]
-) -> tuple[Judge | None, Exception | None]:
-    """The judge, with everything computed that is the same for both candidates, or why there is none."""
+    problem: Problem, data: Data, rule: Rule, baseline: Any, named: dict[str, Any]
+) -> tuple[dict[str, Judge], Exception | None]:
+    """The judge of each candidate, with everything computed that is the same, or why there is none."""
     try:
-        return attempt(lambda: rule.prepare(problem, data, solvers), None), None
+        if not rule.uses_solvers:
+            one = attempt(lambda: rule.prepare(problem, data, {"baseline": baseline, **named}), None)
+            return dict.fromkeys(named, one), None
+        made = {}
+        for name, each in named.items():
+            solvers = {"baseline": baseline, "learned": each}
+            made[name] = attempt(partial(rule.prepare, problem, data, solvers), None)
+        return made, None
     except CandidateFailure as failure:
-        return None, _cause(failure)
+        return {}, _cause(failure)
 
 
 def _cause(failure: CandidateFailure) -> Exception:
@@ -198,13 +223,76 @@ def _solved(problem: Problem) -> dict[str, Any]:
     return {"solver": solver, "versions": package_versions() | own}
 
 
-def _kept(case: Case, status: str, reason: str, **rest: Any) -> Selection:
-    """The baseline, where the learned candidate could not even be compared."""
-    return Selection.of(case.baseline, status=status, reason=reason, learned=None, case=case, **rest)
+def _undecided(case: Case, reason: str, *, names: Collection[str], **rest: Any) -> Selection:
+    """The baseline, where no learned candidate could even be looked at."""
+    verdicts = {name: Verdict("undecided", reason) for name in names}
+    return Selection.of(
+        case.baseline, status="undecided", reason=reason, learned=None, candidates=verdicts, case=case, **rest
+    )
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """What a learned candidate is held against, by rule."""
+
+    case: Case
+    base: Certificate
+    rule: Rule
+    record: dict[str, Any]
+    margin: float
+    count: int
+
+    @property
+    def _confidence(self) -> Confidence | None:
+        """That no certificate fails."""
+        chance = self.rule.failure_probability
+        return None if chance is None else Confidence(chance, chance * self.count)
+
+    def verdict(
+        self, name: str, learned: Any, judge: Judge, limit: float | None, *, isolated: bool
+    ) -> tuple[Verdict, Candidate | None]:
+        """The candidate, where there is one that can be certified, and what the rule says of it."""
+        called = name if self.count > 1 else None
+        try:
+            candidate, other, comparison = _judged(self.case, learned, judge, limit, isolated=isolated, name=called)
+        except CandidateFailure as failure:
+            chance = _chance(self._confidence, accepted=False)
+            return Verdict("rejected", f"the learned candidate was not usable: {failure}{chance}"), None
+        except SetupFailure as failure:
+            return Verdict("undecided", str(failure)), None
+        if comparison is None:
+            status, reason = _decision(self.base, other, self.record, self.margin, self._confidence)
+        else:
+            status = "accepted" if comparison.accepts(self.margin) else "rejected"
+            reason = f"{comparison.reason(self.margin)}; {misfit_words(self.base, other)}"
+        return Verdict(status, reason, other, comparison), candidate
+
+
+def _selection(case: Case, applied: Rule, verdicts: dict[str, Verdict], **record: Any) -> Selection:
+    """The decision from those about each candidate."""
+    safe, claims, chance = case.baseline, record["regions"], applied.failure_probability
+    shown = nearest_to_acceptance(verdicts)
+    beside = Verdict("undecided", "") if shown is None else verdicts[shown]
+    status, reason = overall(verdicts, shown)
+    if status != "accepted" and claims is not None and (wrong := claims.of("baseline", "the baseline")):
+        status, reason = "undecided", f"the baseline is refuted, and there is nothing else: {wrong.reason}; {reason}"
+    candidate = None if shown is None else case.candidates.get(shown)
+    certified = sum(verdict.certificate is not None for verdict in verdicts.values())
+    return Selection.of(
+        _handed_out(case.problem, candidate, applied) if status == "accepted" and candidate is not None else safe,
+        status=status,
+        reason=reason,
+        learned=beside.certificate,
+        comparison=beside.comparison,
+        candidates=verdicts,
+        confidence=None if chance is None else Confidence(chance, chance * certified if certified else None),
+        case=replace(case, learned=candidate),
+        **record,
+    )
 
 
 def _judged(
-    case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool
+    case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool, name: str | None = None
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
     problem, data, safe = case.problem, case.data, case.baseline
@@ -212,7 +300,7 @@ def _judged(
         with stage("learned candidate"):
             run = in_child if isolated and not isinstance(learned, Candidate) else attempt
             # A copy once more: arrays that were pickled can be written to.
-            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit))
+            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit), name)
     except CandidateFailure as failure:
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None

@@ -13,17 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from ..bound import Bound
 from ..certificate import Certificate, Comparison
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
+from ..evidence import RegionClaims
 from ..files import write_text
 from ..problem.candidate import Candidate
 from .case import Case
 from .confidence import Confidence
 from .evidence_rows import HEAD, evidence_rows
 from .state_solver import StateSolver
+from .verdict import STATUSES, Verdict, nearest_to_acceptance
 
-SCHEMA = "femcert.selection/1"
+SCHEMA = "femcert.selection/2"
+# What `load` reads: the first one has a single learned candidate, and no regions.
+READ = ("femcert.selection/1", SCHEMA)
 DECISIONS = {
     "accepted": "learned candidate accepted",
     "rejected": "learned candidate rejected, baseline kept",
@@ -39,14 +44,19 @@ class Selection:
     ----------
     status
         ``"accepted"``: the learned candidate was taken. ``"rejected"``: it has weaker evidence than the baseline, or
-        failed itself. ``"undecided"``: rule, baseline or set-up failed, `reason` says what to change; nothing is said
-        about the learned candidate, and the baseline is kept.
+        failed itself. ``"undecided"``: rule, baseline or set-up failed, or the data refute the baseline; `reason` says
+        what to change, and the baseline is kept.
     reason
         One sentence.
     state, parameter
         The selected reconstruction (state None where the problem has none).
     baseline, learned
-        Certificates; None where one could not be made.
+        Certificates; None where one could not be made. Of several learned candidates it is that of the accepted one,
+        else of the one with the smallest radius.
+    candidates
+        Every learned candidate by name, one alone as ``"learned"``: a `Verdict` with status, reason and certificate.
+    regions
+        What the data say about regions, and what the candidates claim there; None where `no_harm` got no regions.
     rule, tolerance
         The rule with its weights and options, and eps_safe, as fixed before either candidate was evaluated.
     versions
@@ -73,6 +83,8 @@ class Selection:
     comparison: Comparison | None = None
     confidence: Confidence | None = None
     solver: StateSolver | None = None
+    candidates: dict[str, Verdict] = field(default_factory=dict)
+    regions: RegionClaims | None = None
     case: Case | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -97,7 +109,16 @@ class Selection:
     @property
     def decision(self) -> str:
         """What was decided, in words."""
-        return DECISIONS[self.status]
+        if len(self.candidates) < 2 or self.status == "undecided":
+            return DECISIONS[self.status]
+        one = f"learned candidate {self.selected!r} accepted"
+        return one if self.accepted else "learned candidates rejected, baseline kept"
+
+    @property
+    def selected(self) -> str:
+        """The name of what was selected: of a learned candidate, or ``"baseline"``."""
+        chosen = nearest_to_acceptance(self.candidates) if self.accepted else "baseline"
+        return chosen or "learned"
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """The evidence that decides, as rows (quantity, baseline, learned, how it was measured)."""
@@ -108,23 +129,50 @@ class Selection:
 
     def __str__(self) -> str:
         lines = [f"{self.decision}: {self.reason}"]
-        if rows := self.rows():
-            table = [HEAD, *rows]
-            widths = [max(len(row[i]) for row in table) for i in range(len(HEAD))]
-            for row in table:
+        for head, rows, words in self._tables():
+            widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+            for row in (head, *rows):
                 lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+            lines += [words] if words else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in HEAD)
-        rows = [[escape(cell) for cell in row] for row in self.rows()]
-        body = "".join(f"<tr><th>{name}</th><td>{'</td><td>'.join(cells)}</td></tr>" for name, *cells in rows)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-        return f"<p><b>{self.decision}:</b> {escape(self.reason)}</p>{table}"
+        parts = [f"<p><b>{escape(self.decision)}:</b> {escape(self.reason)}</p>"]
+        for head, rows, words in self._tables():
+            names = "".join(f"<th>{escape(name)}</th>" for name in head)
+            cells = [[escape(cell) for cell in row] for row in rows]
+            body = "".join(f"<tr><th>{name}</th><td>{'</td><td>'.join(rest)}</td></tr>" for name, *rest in cells)
+            parts.append(f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>")
+            parts += [f"<p>{escape(words)}</p>"] if words else []
+        return "".join(parts)
+
+    def candidate_rows(self) -> list[tuple[str, str, str, str]]:
+        """Several learned candidates as rows (name, status, radius, reason); empty where there is one."""
+        if len(self.candidates) < 2:
+            return []
+        return [
+            (name, each.status, "-" if each.certificate is None else _said(each.certificate.radius), each.reason)
+            for name, each in self.candidates.items()
+        ]
+
+    def _tables(self) -> list[tuple[tuple[str, ...], list[tuple[str, ...]], str]]:
+        """Heads, rows, and a line below: several candidates, what decides, regions."""
+        several = [row[:3] for row in self.candidate_rows()]
+        claims = self.regions
+        found: list[tuple[tuple[str, ...], list[Any], str]] = [
+            (("candidate", "status", "radius"), several, ""),
+            (HEAD, self.rows(), ""),
+        ]
+        found += [] if claims is None else [(claims.head, claims.rows(), claims.words)]
+        return [table for table in found if table[1]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
-        optional = {"comparison": self.comparison, "confidence": self.confidence, "solver": self.solver}
+        optional: dict[str, Any] = {"comparison": self.comparison, "confidence": self.confidence}
+        optional |= {"solver": self.solver, "regions": self.regions}
+        # One candidate alone, and nothing else that decides: it is known from the rest.
+        told = len(self.candidates) == 1 and self.regions is None
+        candidates = {} if told else {name: verdict.to_dict() for name, verdict in self.candidates.items()}
         return {
             "schema": SCHEMA,
             "versions": dict(self.versions),
@@ -140,6 +188,7 @@ class Selection:
             "state": None if self.state is None else self.state.tolist(),
             "parameter": self.parameter.tolist(),
             **{name: part.to_dict() for name, part in optional.items() if part is not None},
+            **({"candidates": candidates} if candidates else {}),
         }
 
     def save(self, path: str | Path) -> None:
@@ -177,8 +226,8 @@ class Selection:
             record = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path} cannot be read as JSON: {error}") from None
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise InputError(f"{path} is not a selection of the schema {SCHEMA}")
+        if not isinstance(record, dict) or record.get("schema") not in READ:
+            raise InputError(f"{path} is not a selection of the schema {SCHEMA}, or of an earlier one")
         if "digest" in record and record.pop("digest") != _digest(record):
             raise InputError(f"{path} is damaged: its digest is that of another content")
         try:
@@ -194,8 +243,13 @@ class Selection:
         # Files that were written before there was a status have no certificate of the baseline where none was decided.
         former = "accepted" if record["accepted"] else "undecided" if base is None else "rejected"
         status = record.get("status", former)
-        if status not in DECISIONS:
-            raise InputError(f"status is {status!r}; expected one of {', '.join(DECISIONS)}")
+        if status not in STATUSES:
+            raise InputError(f"status is {status!r}; expected one of {', '.join(STATUSES)}")
+        learned = None if other is None else Certificate.from_dict(other)
+        comparison = None if compared is None else Comparison.from_dict(compared)
+        alone = {"learned": Verdict(status, str(record["reason"]), learned, comparison)}
+        several = {str(name): Verdict.from_dict(each) for name, each in record.get("candidates", {}).items()}
+        claims = record.get("regions")
         return cls(
             status=status,
             reason=str(record["reason"]),
@@ -205,11 +259,17 @@ class Selection:
             tolerance=number(record["tolerance"], "tolerance", least=0.0),
             versions=dict(record["versions"]),
             baseline=None if base is None else Certificate.from_dict(base),
-            learned=None if other is None else Certificate.from_dict(other),
-            comparison=None if compared is None else Comparison.from_dict(compared),
+            learned=learned,
+            comparison=comparison,
             confidence=None if chance is None else Confidence.from_dict(chance),
             solver=None if solver is None else StateSolver.from_dict(solver),
+            candidates=several or alone,
+            regions=None if claims is None else RegionClaims.from_dict(claims),
         )
+
+
+def _said(radius: Bound) -> str:
+    return f"{radius.value:.4g} ({radius.side})"
 
 
 def _digest(record: dict[str, Any]) -> str:

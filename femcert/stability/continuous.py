@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ..checks import Array, required
 from ..errors import UncertifiedError
-from ..mesh.elements import constant_basis, degree
+from ..mesh.elements import degree
 from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
-from ..problem.boundary import BoundaryConditions
 from ..problem.closed_maps import ClosedMap, ContinuousMap, Prediction
 from ..problem.data import Data
 from ..problem.forward import dense
+from ..problem.functions import Beyond
 from ..problem.insert import cut_at_sensors
-from ..problem.sensors import PointLoads
 from ..problem.states import StateEquation, strong_form
-from ..problem.strong import CONTRADICTION, Field, Interpolant, StrongForm, is_zero
+from ..problem.strong import CONTRADICTION, is_zero
+from ..residual.block_errors import combined, isotropic, largest
+from ..residual.blocks import Columns
 from ..residual.boundary import refuse_unresolved
-from ..residual.elliptic import bounded
-from ..residual.energy import state_norm
-from ..residual.workspace import Workspace
+from .source_errors import SourceErrors
 
 
 @dataclass(frozen=True)
 class MapError:
-    """A forward matrix, and the energy errors of the states behind it: how far it is from the exact one.
+    """A forward matrix, and how far it is from the exact one: in orthonormal coordinates and whitened data.
 
     Attributes
     ----------
     forward
-        ``F`` of the mesh in orthonormal coordinates and whitened data, corrected by the residuals on adjoint states.
+        ``F_h`` of the mesh, corrected by the residuals on adjoint states.
+    centre
+        F_h with half of what the fluxes of states and adjoint states have in common.
+    spread
+        A Gram matrix: ``‖(F - centre) x‖² <= x' spread x`` for every x, with the exact F.
     columns, rows
         Guaranteed energy errors of the states of the columns, and of the adjoint states of the (whitened) sensors.
-    integrals
-        Bound of what quadrature misses of F.
     exact
         The exact map itself, for single parameters.
     problem, whitening
@@ -48,17 +48,18 @@ class MapError:
     """
 
     forward: Array
+    centre: Array
+    spread: Array
     columns: Array
     rows: Array
     exact: ContinuousMap = field(repr=False, compare=False)
     problem: Problem = field(repr=False, compare=False)
     whitening: Array = field(repr=False, compare=False)
-    integrals: float = 0.0
 
     @property
     def size(self) -> float:
-        """``‖eta*‖ ‖eta‖`` (and integrals), an upper bound of the norm of the difference of the two forward maps."""
-        return float(np.linalg.norm(self.rows) * np.linalg.norm(self.columns)) + self.integrals
+        """An upper bound of the norm of the difference of `centre` and the exact matrix."""
+        return float(np.sqrt(largest(self.spread)))
 
     @property
     def closed(self) -> bool:
@@ -80,7 +81,15 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     Otherwise it must offer the strong form of an elliptic equation with an unknown source, as `EllipticSource` does.
     For the column with state u, discrete state u_h and residual r, and a sensor with adjoint states z and z_h,
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
-    Galerkin state), the second one is at most the product of the energy errors. The class is that of the finite-element
+    Galerkin state). For the second one let ``a(u - u_h, v) = (t, grad v) + rest(v)`` with an equilibrated flux, and
+    ``t*``, ``rest*`` for the adjoint states. With the projection P on gradients
+    ``a(u - u_h, z - z_h) = (a^-1 t*, P t) + ..``, and ``‖P - 1/2‖ = 1/2``: half of ``X_ij = (a^-1 t*_i, t_j)`` is taken as
+    known, and for all combinations of columns and sensors at once
+
+        ‖(F - F_h - X/2) x‖ <= (g/2 + o) (x'Gx)^1/2 + (g + o) (x'Ox)^1/2,
+
+    G and O the Gram matrices of the fluxes and of the rests of the columns, g² and o² the largest eigenvalues of those
+    of the sensors. The class is that of the finite-element
     functions that the columns of the space are; where the space offers functions of which these are interpolants
     (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out. Point values
     are bounded on H1 on a line only; there both states are taken on the mesh cut at the sensors.
@@ -96,8 +105,17 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     if closed is not None:
         return _of_closed(problem, closed)
     exact = SourceMap(problem, whiten)
-    forward, columns, integrals = exact.matrix()
-    return MapError(forward, columns, exact.rows, exact, problem, whiten, integrals)
+    known, kept = exact.known, exact.kept
+    return MapError(
+        forward=kept * known.forward,
+        centre=kept * known.centre,
+        spread=kept**2 * known.spread,
+        columns=kept * known.columns,
+        rows=known.rows,
+        exact=exact,
+        problem=problem,
+        whitening=whiten,
+    )
 
 
 def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
@@ -105,12 +123,40 @@ def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
     forward = solve_triangular(closed.root, closed.matrix.T, trans="T").T
     inverse = np.abs(solve_triangular(closed.root, np.eye(len(closed.root))))
     m, k = forward.shape
-    integrals = float(np.linalg.norm(closed.errors @ inverse))
-    return MapError(np.asarray(forward), np.zeros(k), np.zeros(m), closed, problem, closed.whitening, integrals)
+    spread = float(np.linalg.norm(closed.errors @ inverse)) ** 2 * np.eye(k)
+    none = np.zeros(k), np.zeros(m)
+    return MapError(np.asarray(forward), np.asarray(forward), spread, *none, closed, problem, closed.whitening)
+
+
+@dataclass(frozen=True)
+class KnownMap:
+    """The forward map of a `SourceMap` in orthonormal coordinates, with the attributes of `MapError`.
+
+    Attributes
+    ----------
+    sensors
+        Upper bound of ``‖sum_i w_i (z_i - z_ih)‖`` in the energy norm over ``‖w‖ = 1``.
+    adjoint
+        Adjoint states, the columns.
+    beyond
+        Of a class of functions: what interpolation leaves out of the columns; else None.
+    blocks
+        Whether errors are those of blocks of states; else they come from single bounds.
+    """
+
+    forward: Array
+    centre: Array
+    spread: Array
+    columns: Array
+    rows: Array
+    sensors: float
+    adjoint: Array
+    beyond: Beyond | None
+    blocks: bool
 
 
 class SourceMap:
-    """From the source of an elliptic equation to whitened data, with the energy errors of adjoint states computed once.
+    """From the source of an elliptic equation to whitened data, as far as it is known on a mesh.
 
     Attributes
     ----------
@@ -118,19 +164,15 @@ class SourceMap:
         On a line with point sensors, that on the mesh cut at the sensors.
     equation, system
         Its state equation, and the matrices of that.
-    adjoint, rows
-        Adjoint states of the whitened sensors (columns), and their energy errors.
     """
 
     def __init__(self, problem: Problem, whitening: Array) -> None:
         self.space, self.whitening = problem.parameters, whitening
-        self.spread = float(np.linalg.cond(whitening))
+        self.condition = float(np.linalg.cond(whitening))
         equation = _source_equation(problem)
-        mesh = equation.basis.mesh
-        self.on_mesh = self.functions = self.space.functions_on(mesh)
-        sensors = equation.sensors
+        self.on_mesh = self.functions = self.space.functions_on(equation.basis.mesh)
         who, what = "a continuous guarantee", "sensors with known densities, such as Average- or RegionSensors"
-        representers = required(sensors.representers(), who, what, sensors)
+        representers = required(equation.sensors.representers(), who, what, equation.sensors)
         self.problem = problem
         if representers.loads is not None:
             # The adjoint state of a point value has a kink there, so that is where a vertex belongs.
@@ -140,14 +182,14 @@ class SourceMap:
             self.functions = self.space.functions_on(equation.basis.mesh)
         self.equation = equation
         self.system = required(equation.system(), who, "a stationary linear equation", problem)
-        self.bounds = _Bounds(self.problem, equation, homogeneous=True)
+        self.bounds = SourceErrors(self.problem, equation, homogeneous=True)
         given = [part.value for part in (*equation.boundary.dirichlet, *equation.boundary.natural)]
         plain = not any(callable(value) or value != 0.0 for value in given)
-        self.conditions = self.bounds if plain else _Bounds(self.problem, equation, homogeneous=False)
+        self.conditions = self.bounds if plain else SourceErrors(self.problem, equation, homogeneous=False)
         self.sensors = whitening @ dense(equation.sensors.matrix)
-        self.adjoint = self._solved(self.sensors.T[equation.free])
-        pairs = zip(whitening, self.adjoint.T, strict=True)
-        self.rows = np.array([self.bounds.of_sensor(weights, z) for weights, z in pairs])
+        # Of the class, coordinates in the columns of which are orthonormal.
+        unit = solve_triangular(self.root, np.eye(self.space.dimension))
+        self._unit: Array = np.asarray(unit)
 
     def _solved(self, right: Array) -> Array:
         """States (columns) for right-hand sides on the free dofs."""
@@ -160,53 +202,96 @@ class SourceMap:
         """Of the Gram matrix of the class, of functions where it is one of functions."""
         return self.space.root if self.functions is None else self.functions.root
 
-    def matrix(self) -> tuple[Array, Array, float]:
-        """F in orthonormal coordinates, the energy errors of its columns, and what quadrature misses of it."""
-        problem, functions = self.problem, self.functions
-        free = self.equation.free
-        B = solve_triangular(self.root, dense(problem.parameters.matrix).T, trans="T").T
-        states = self._solved(np.asarray(self.system.load @ B))
-        basis = problem.parameters.basis
-        found = [self.bounds.of(Interpolant(basis, B[:, j]), states[:, j]) for j in range(B.shape[1])]
-        columns = np.array([eta for eta, _ in found])
-        forward = self.sensors @ states + self.adjoint[free].T @ np.column_stack([r for _, r in found])
-        if functions is None:
-            return forward, columns, 0.0
-        # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
-        missing, missed = self._left_out(B, functions.orthonormal)
-        seen = self._seen @ functions.orthonormal
-        # Quadrature may also have made the functions too small.
-        kept = 1.0 / (1.0 + float(np.linalg.norm(missed)))
-        columns = columns + self.bounds.friedrichs() * (missing + missed)
-        unseen = float(np.linalg.norm(missed) * np.linalg.norm(self._sizes))
-        return kept * (forward + seen), kept * columns, kept * unseen
+    @property
+    def kept(self) -> float:
+        """Quadrature may have made the functions too small."""
+        if self.functions is None:
+            return 1.0
+        return 1.0 / (1.0 + float(np.linalg.norm(self.functions.missed(self._unit))))
+
+    @cached_property
+    def known(self) -> KnownMap:
+        """States and adjoint states, their energy errors, and what these say about the forward matrix."""
+        space, bounds, free = self.problem.parameters, self.bounds, self.equation.free
+        B = np.asarray(dense(space.matrix) @ self._unit)
+        columns = Columns(self._solved(np.asarray(self.system.load @ B)), space.basis, B)
+        adjoint = Columns(self._solved(self.sensors.T[free]), bounds.constants, bounds.densities(self.whitening))
+        sensors, states, cross, remainder = bounds.errors(adjoint, columns, self.whitening)
+        beyond = None
+        forward = self.sensors @ states.states + sensors.states[free].T @ states.residual[free]
+        unseen = 2.0 * remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
+        if self.functions is not None:
+            # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
+            beyond = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis, sensors.states)
+            missed = self.functions.missed(self._unit)
+            forward = forward + beyond.seen
+            unseen += float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
+            C = bounds.friedrichs()
+            states = states.beside(C**2 * beyond.gram, C * np.sqrt(np.diag(beyond.gram)))
+            states = states.beside(C**2 * isotropic(missed), C * missed)
+        g, o = (float(np.sqrt(largest(gram))) for gram in (sensors.flux, sensors.rest))
+        parts = [(0.5 * g + o) ** 2 * states.flux, (g + o) ** 2 * states.rest]
+        return KnownMap(
+            forward=forward,
+            centre=forward + 0.5 * cross,
+            spread=combined([*parts, unseen**2 * np.eye(B.shape[1])]),
+            columns=states.single,
+            rows=sensors.single,
+            sensors=float(np.sqrt(largest(sensors.total))),
+            adjoint=sensors.states,
+            beyond=beyond,
+            blocks=sensors.flux.any() or states.flux.any(),
+        )
+
+    @cached_property
+    def offset(self) -> Prediction:
+        """Whitened data of the exact solution for the parameter zero: of a known source and boundary values."""
+        refuse_unresolved(self.equation)
+        problem, nothing = self.problem, np.zeros(self.problem.parameters.basis.N)
+        state, strong = problem.solve(nothing), strong_form(self.equation, nothing)
+        assert strong is not None
+        if self.conditions is self.bounds and not state.any() and is_zero(strong.source):
+            return Prediction(np.zeros(len(self.sensors)), np.zeros(len(self.sensors)))
+        eta, r = self.conditions.of(strong.source, state)
+        values = self.sensors @ state + self.known.adjoint[self.equation.free].T @ r
+        return Prediction(values, np.zeros(len(values)), self.known.sensors * eta)
 
     def predict(self, coefficients: Array) -> Prediction:
-        """``H u`` for ``u = S q`` with the conditions of the problem, within ``eta*_i eta`` at sensor i.
+        """``H u`` for ``u = S q`` with the conditions of the problem: the known map on q, and what is known of zero."""
+        refuse_unresolved(self.equation)
+        problem, known = self.problem, self.known
+        q, x = np.asarray(problem.parameters.matrix @ coefficients), self.root @ coefficients
+        state = problem.solve(q)
+        if known.blocks:
+            offset = self.offset
+            values = known.centre @ x + offset.values
+            errors, joint = np.zeros(len(values)), float(np.sqrt(max(x @ known.spread @ x, 0.0))) + offset.joint
+        else:
+            values, errors = self._single(q, state, x)
+            joint = 0.0
+        # Errors of a state are relative to its largest value, however little the sensors read of it.
+        size = np.abs(self.sensors).sum(axis=1) * np.abs(state).max()
+        part = problem.linearize().rounding_of(None)
+        rounding = part * self.condition
+        errors = errors + rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + part * size
+        return Prediction(values, errors, joint)
+
+    def _single(self, parameter: Array, state: Array, x: Array) -> tuple[Array, Array]:
+        """Values and their errors ``eta*_i eta`` for one parameter with the orthonormal coordinates x.
 
         With the residual r of any state w, ``H u = H w + r(z_h) + r(z - z_h)``; w is the discrete state, and eta
         bounds the dual norm of r.
         """
-        problem = self.problem
-        refuse_unresolved(self.equation)
-        q = np.asarray(problem.parameters.matrix @ coefficients)
-        state = problem.solve(q)
-        strong = strong_form(self.equation, q)
+        known, strong = self.known, strong_form(self.equation, parameter)
         assert strong is not None
-        assert state is not None
         eta, r = self.conditions.of(strong.source, state)
-        values = self.sensors @ state + self.adjoint[self.equation.free].T @ r
-        # Errors of a state are relative to its largest value, however little the sensors read of it.
-        size = np.abs(self.sensors).sum(axis=1) * np.abs(state).max()
-        part = problem.linearize().rounding_of(None)
-        rounding = part * self.spread
-        errors = rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + part * size
-        if self.functions is not None:
-            missing, missed = self._left_out(q[:, None], coefficients[:, None])
-            values = values + self._seen @ coefficients
-            errors = errors + self._sizes * missed[0]
-            eta += self.bounds.friedrichs() * float(missing[0] + missed[0])
-        return Prediction(values, errors + self.rows * eta)
+        values = self.sensors @ state + known.adjoint[self.equation.free].T @ r
+        if known.beyond is None:
+            return values, known.rows * eta
+        assert self.functions is not None
+        missed = float(self.functions.missed(self._unit @ x))
+        eta += self.bounds.friedrichs() * (float(np.sqrt(x @ known.beyond.gram @ x)) + missed)
+        return values + known.beyond.seen @ x, known.beyond.sizes * missed + known.rows * eta
 
     @property
     def interpolation_norm(self) -> float:
@@ -218,91 +303,6 @@ class SourceMap:
         if self.on_mesh is None:
             return self.space.norm(parameter - self.space.field(coefficients))
         return self.on_mesh.distance(self.space.basis, parameter, coefficients)
-
-    def _left_out(self, columns: Array, coordinates: Array) -> tuple[Array, Array]:
-        """``‖g_j‖`` for ``g_j`` = function - column, and what quadrature may miss of it."""
-        functions, basis = self.functions, self.problem.parameters.basis
-        assert functions is not None
-        pairs = zip(columns.T, coordinates.T, strict=True)
-        sizes = np.array([functions.size(functions.beyond(basis, column, c)) for column, c in pairs])
-        return sizes, functions.missed(coordinates)
-
-    @cached_property
-    def _seen(self) -> Array:
-        """``(z_i, g_j)`` for the columns of the space."""
-        functions, space = self.functions, self.problem.parameters
-        assert functions is not None
-        unit = np.eye(space.dimension)
-        columns = zip(dense(space.matrix).T, unit, strict=True)
-        gaps = [functions.beyond(space.basis, column, e) for column, e in columns]
-        return functions.products(self.equation.basis, self.adjoint, gaps)
-
-    @cached_property
-    def _sizes(self) -> Array:
-        """L2 norms of the adjoint states."""
-        assert self.functions is not None
-        sampler, basis = self.functions.sampler, self.equation.basis
-        return np.array([self.functions.size(sampler.values(basis, z)) for z in self.adjoint.T])
-
-
-class _Bounds:
-    """Energy errors for sources, with homogeneous boundary conditions or those of the problem."""
-
-    def __init__(self, problem: Problem, equation: StateEquation, *, homogeneous: bool) -> None:
-        self.basis, self.free = equation.basis, equation.free
-        self.workspace = Workspace(equation)
-        self.factor = state_norm(problem, "energy").factor
-        zero = strong_form(equation, np.zeros(problem.parameters.basis.N))
-        representers = equation.sensors.representers()
-        assert zero is not None
-        assert representers is not None
-        self.equation = replace(zero, boundary=_homogeneous(zero.boundary)) if homogeneous else zero
-        if zero.conductivity.error > 0.0 or zero.reaction.error > 0.0:
-            # It would change the residual on the adjoint states, which is computed.
-            raise UncertifiedError("a coefficient has a declared error; a continuous guarantee takes none")
-        self.representers = representers
-        self._constants = constant_basis(self.basis)
-        self.least: Any = np.inf
-        self._latest: Any = None
-
-    def of(self, source: Field, state: Array, loads: Array | None = None) -> tuple[float, Array]:
-        """Upper bound of the energy error of a state, and its residual on the free dofs; point loads only on a line."""
-        equation: StrongForm = replace(self.equation, source=source)
-        bound = bounded(self.workspace, equation, state, "energy", lambda: self.factor, loads=loads)
-        if not bound.exact:
-            raise UncertifiedError(f"an energy error is only estimated: {bound.words}")
-        self.least, self._latest = bound.rule.least_conductivity, bound
-        return bound.upper, bound.residual.on_basis()[self.free]
-
-    def of_sensor(self, weights: Array, adjoint: Array) -> float:
-        """Upper bound of the energy error of the adjoint state of a combination of the sensors."""
-        means, rest, loads = self.representers.means, self.representers.rest, self.representers.loads
-        at_vertices, moved = (None, 0.0) if loads is None else self._moved(loads, weights)
-        error, _ = self.of(Interpolant(self._constants, means @ weights), adjoint, at_vertices)
-        # A combination of rests is at most that of their norms.
-        oscillation = self._oscillation((rest.sqrt() @ np.abs(weights)) ** 2)
-        return error + moved / float(np.sqrt(np.min(self.least))) + oscillation
-
-    def _moved(self, loads: PointLoads, weights: Array) -> tuple[Array, float]:
-        """The loads at the nearest vertices, and what that costs: ``|v(x) - v(y)| <= |x - y|^1/2 ‖v'‖``."""
-        x, weight = self.basis.mesh.p[0], np.asarray(loads.weights @ weights)
-        vertex = np.argmin(np.abs(x[:, None] - loads.points), axis=0)
-        at_vertices = np.zeros(len(x))
-        np.add.at(at_vertices, vertex, weight)
-        return at_vertices, float(np.abs(weight) @ np.sqrt(np.abs(x[vertex] - loads.points)))
-
-    def friedrichs(self) -> float:
-        """``‖v‖ <= C ‖v‖_V``."""
-        r, rule = self._latest.residual, self._latest.rule
-        cheap = self.workspace.friedrichs(r, rule, "energy", False)
-        constant = cheap or self.workspace.friedrichs(r, rule, "energy", True)
-        assert constant is not None
-        return constant.value
-
-    def _oscillation(self, rest: Array) -> float:
-        """``(sum_K h_K² / (pi² a_K) ‖d - mean‖_K²)^1/2``: what a density that varies on elements adds."""
-        h = diameters(self.basis.mesh)
-        return float(np.sqrt(np.sum(h**2 / (np.pi**2 * self.least) * rest)))
 
 
 def _source_equation(problem: Problem) -> StateEquation:
@@ -335,11 +335,6 @@ def _check_alone(problem: Problem, equation: StateEquation) -> None:
     assert zero is not None
     if not is_zero(zero.source) and zero.source.at(Sampler(equation.basis.mesh, 6)).any():
         raise UncertifiedError("a continuous guarantee for point sensors takes no known source beside the unknown one")
-
-
-def _homogeneous(boundary: BoundaryConditions) -> BoundaryConditions:
-    essential = tuple(replace(part, value=0.0) for part in boundary.dirichlet)
-    return replace(boundary, dirichlet=essential, natural=tuple(replace(part, value=0.0) for part in boundary.natural))
 
 
 def needed_size(problem: Problem, sigma: float, gap: float) -> float:

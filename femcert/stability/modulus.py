@@ -54,13 +54,20 @@ class Modulus:
         The multipliers with their eigenvalues, ascending.
     """
 
-    def __init__(self, problem: Problem, *, data: Data | None = None, radius: float | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        data: Data | None = None,
+        radius: float | None = None,
+        pencils: Pencils | None = None,
+    ) -> None:
         forward = _everywhere(problem)
         ball = problem.parameters.ball
         if ball is None:
             raise InputError("the class has no ball; expected parameters=space.within_ball(radius, norm='h1')")
         self.radius = 2.0 * ball.radius if radius is None else number(radius, "radius", above=0.0)
-        self._pencils = Pencils(forward, data)
+        self._pencils = Pencils(forward, data) if pencils is None else pencils
         # The norm of H1 is not below that of L2, whatever rounding does to their matrices.
         inner = problem.parameters.inner
         self._most = self.radius if inner == "l2" and ball.norm in ("l2", "h1") else np.inf

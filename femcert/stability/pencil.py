@@ -11,13 +11,14 @@ eigenvalue nu of both is at most ``max(t, nu_t)`` for every ``t > theta_W / kapp
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_matrix, issparse
 
 from ..checks import Array
-from ..errors import InputError, SolveError
+from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import (
     dense_eigenpairs,
     dense_largest_eigenpair,
@@ -74,6 +75,11 @@ class Pencils:
         U[:, m:] = V
         del V
         forward.exact("a modulus")
+        # Combinations of the data that were kept, where they are too many; a root of the form that weighs them, and
+        # what rounding leaves of it.
+        self._mixed: Array | None = None
+        self._root: Array | None = None
+        self._kept = 1.0
         self._lift(U[:, :m], self._weights())
         self._reduce(U, m, theta, rest)
 
@@ -86,6 +92,39 @@ class Pencils:
         """``F'`` of combinations of the sensors: functionals on the coordinates, by one adjoint solve for each."""
         return dense(self._forward.parameters.matrix.T @ self._forward.adjoint(weights))
 
+    def weighed(self, form: Array, turn: Array | None = None) -> Pencils:
+        """The same with ``F' S F`` in place of ``F' F``, for a positive definite S; nothing is factorized anew.
+
+        Parameters
+        ----------
+        form
+            S.
+        turn
+            Rows that combine the whitened data, R: then it is ``F' R' S R F``.
+        """
+        result, S = copy.copy(self), form
+        seen = self._combine.T @ self._seen
+        if self._mixed is not None:
+            if turn is not None:
+                raise UncertifiedError(f"more than {MOST_MODES} data cannot be combined here; expected fewer")
+            # S >= C' (C S^-1 C')^-1 C for the combinations C of the data that were kept.
+            S = np.linalg.inv(self._mixed @ np.linalg.solve(S, self._mixed.T))
+        elif turn is not None:
+            seen = turn @ seen
+        values, V = np.linalg.eigh((form + form.T) / 2.0)
+        size, top = float(np.linalg.norm(S, 2)), float(np.linalg.norm(self._seen, 2))
+        observed = seen.T @ S @ seen
+        result._observed = (observed + observed.T) / 2.0
+        # Errors of S are relative to its norm, those of F to its largest value.
+        eps = 16.0 * len(S) * float(np.finfo(float).eps)
+        result._leak, result.balance = float(np.sqrt(size)) * (self._leak + eps * top), size * self.balance
+        result._kept = 1.0 - eps * float(values[-1] / values[0]) if values[0] > 0.0 else 0.0
+        result._root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
+        result._root = result._root if turn is None else result._root @ turn
+        # More eigenvectors would be those of the other form.
+        result._count = MOST_MODES
+        return result
+
     def adjoint(self) -> Array:
         """``F'`` in whitened data, ``(dimension, observations)``; it is computed anew, since it is tall."""
         weights = self._weights()
@@ -94,7 +133,8 @@ class Pencils:
     def observe(self, X: Array) -> Array:
         """``F X`` in whitened data for columns of coordinates, by one solve for each."""
         values = self._forward.apply(self._forward.parameters.matrix @ X)
-        return values if self.data is None else self.data.whiten(values)
+        seen = values if self.data is None else self.data.whiten(values)
+        return seen if self._root is None else np.asarray(self._root @ seen)
 
     def least_misfit(self, values: Array, radius: float, most: float) -> float:
         """Lower bound of ``‖F x - y‖_Y`` over all x with ``‖x‖_L <= radius`` and ``‖x‖_Q <= most``.
@@ -162,6 +202,7 @@ class Pencils:
         if not len(singular) or not singular[0] > CLEAR * error:
             raise SolveError("the sensors see no parameter of the class to rounding")
         if len(singular) > MOST_MODES:
+            self._mixed = combine[:MOST_MODES]
             return self._lift(Z[:, :MOST_MODES], weights @ combine[:MOST_MODES].T)
         self._taken, self._combine = weights, combine
         # F x = G' Q' L x for all x, up to so many times the norm of x in L.
@@ -218,7 +259,7 @@ class Pencils:
         # F on the turned U, the singular values and then zeros but for rounding; how symmetric L is shows more of it.
         seen, blurred = (self._singular[:, None] * part[:r] for part in (self._form, self._form - self._form.T))
         self._leak = self._missed + float(np.linalg.norm(blurred))
-        self._observed = seen.T @ seen
+        self._seen, self._observed = seen, seen.T @ seen
 
     def _coupled(self, form: Array, mass: Array) -> Array:
         """``C' C = D' L D``, where ``D = L^-1 M U - U inner`` spans what M takes U to in W.
@@ -263,7 +304,7 @@ class Pencils:
         Not positive where rounding hides it.
         """
         # ‖F x‖ is at least what is seen of the part in U, less leak times ‖x‖_L.
-        kept = (1.0 - 2.0 * self._leak / np.sqrt(kappa)) * (1.0 - self.ball.relative)
+        kept = self._kept * (1.0 - 2.0 * self._leak / np.sqrt(kappa)) * (1.0 - self.ball.relative)
         if not kept > 0.5:
             return 0.0, self._basis[:, 0]
         T = self._observed + kappa * self._form

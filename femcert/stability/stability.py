@@ -19,6 +19,7 @@ from ..shown import Shown
 from ..timing import stage
 from .continuous import MapError, continuous_error, needed_size
 from .directions import Directions
+from .lowered import lowered_values
 from .modulus import Modulus, conditional_parts
 from .sparse import sparse_extremes
 from .spectrum import Spectrum, spectrum
@@ -270,12 +271,12 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     forward = problem.linearize(at)
     # A map in closed form has no states.
     closed = gap is not None and gap.closed
-    normal = forward.normal(data) if gap is None else normal_of(gap.forward)
+    normal = forward.normal(data) if gap is None else normal_of(gap.centre)
     found = spectrum(forward, normal, data, 0.0 if closed else forward.error(data))
-    sigma = np.maximum(found.values if gap is None else _lowered(problem, found, gap), 0.0)
+    sigma = np.maximum(found.values if gap is None else _lowered(problem, found, normal.right, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:
-        of_mesh = "1 / (sigma_min of the mesh - product of energy errors)"
+        of_mesh = "1 / (sigma_min of the mesh less energy errors of states and adjoint states)"
         source = "1 / sigma_min of the exact map" if closed else of_mesh
         constant, scope = Bound(1.0 / float(found.kept * sigma[-1]), "upper", source), "continuous"
     if not forward.everywhere:
@@ -298,18 +299,18 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     )
 
 
-def _lowered(problem: Problem, found: Spectrum, gap: MapError) -> Array:
+def _lowered(problem: Problem, found: Spectrum, right: Array, gap: MapError) -> Array:
     """Lower bounds of the singular values of the continuous problem."""
-    smallest = float(found.values[-1])
-    # Weyl again: the exact singular values are within the gap of those of the mesh.
-    if not smallest - found.rounding - gap.size > 0.0:
-        h = needed_size(problem, smallest, gap.size)
+    lowered = lowered_values(found.values, right, gap.spread) - found.rounding
+    if not lowered[-1] > 0.0:
+        smallest, size = float(found.values[-1]), gap.size
+        h = needed_size(problem, smallest, size)
         raise CoarseMeshError(
             f"not certified on this mesh, refine: sigma_min = {smallest:.3g} of the mesh is within "
-            f"{gap.size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
+            f"{size:.3g} of that of the continuous problem; elements of size {h:.2g} would do"
         )
     # The singular values are lower bounds too, so rounding belongs to them.
-    return np.asarray(found.kept * (found.values - found.rounding - gap.size))
+    return np.asarray(found.kept * lowered)
 
 
 def _sparse(problem: Problem, data: Data | None) -> Stability:

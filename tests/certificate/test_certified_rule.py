@@ -81,10 +81,3 @@ def test_where_there_is_no_certified_weight_the_baseline_is_kept():
 def test_certified_weights_need_a_dual_norm_in_the_energy(options):
     with pytest.raises(fc.InputError, match="pde='certified' goes with"):
         fc.OperationalRadius(pde="certified", **options)
-
-
-def test_other_words_are_refused():
-    with pytest.raises(fc.InputError, match="the weight pde"):
-        fc.OperationalRadius(pde="sure", pde_norm="equilibrated")
-    with pytest.raises(fc.InputError, match="the weight optimality"):
-        fc.OperationalRadius(optimality="certified", pde_norm="equilibrated")

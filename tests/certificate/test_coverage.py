@@ -1,4 +1,4 @@
-"""Coverage: 2,000 seeds on problems with a closed-form truth; it is inside the guaranteed and the exact radius."""
+"""Coverage: 1,000 seeds on problems with a closed-form truth; it is inside the guaranteed and the exact radius."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from skfem import ElementLineP1, ElementLineP2, ElementQuad1, ElementQuad2, Elem
 
 import femcert as fc
 
-# From very coarse to fine, and how many seeds.
+# From very coarse to fine, and how many seeds: a violation in 0.3 % of them would be met with probability 0.95.
 CASES = [
-    (on_line, (12, ElementLineP1, 0.0, 3, 4), 200),
-    (on_line, (16, ElementLineP1, 30.0), 200),
-    (on_line, (64, ElementLineP1), 100),
-    (on_line, (8, ElementLineP2), 200),
-    (on_square, (8, ElementTriP1), 150),
-    (on_square, (32, ElementTriP1), 100),
-    (on_square, (4, ElementTriP2), 150),
-    (on_square, (16, ElementTriP2), 100),
-    (on_square, (8, ElementQuad1), 150),
-    (on_square, (4, ElementQuad2), 150),
-    (with_points, (ElementLineP1, 16, (1.0, -2.0), False), 150),
-    (with_points, (ElementLineP2, 8, (-1.0, 2.0), True), 150),
-    (heat_case, (ElementLineP1, 8, "regions"), 100),
-    (heat_case, (ElementTriP1, 8, "regions"), 100),
+    (on_line, (12, ElementLineP1, 0.0, 3, 4), 100),
+    (on_line, (16, ElementLineP1, 30.0), 100),
+    (on_line, (64, ElementLineP1), 50),
+    (on_line, (8, ElementLineP2), 100),
+    (on_square, (8, ElementTriP1), 75),
+    (on_square, (32, ElementTriP1), 50),
+    (on_square, (4, ElementTriP2), 75),
+    (on_square, (16, ElementTriP2), 50),
+    (on_square, (8, ElementQuad1), 75),
+    (on_square, (4, ElementQuad2), 75),
+    (with_points, (ElementLineP1, 16, (1.0, -2.0), False), 75),
+    (with_points, (ElementLineP2, 8, (-1.0, 2.0), True), 75),
+    (heat_case, (ElementLineP1, 8, "regions"), 50),
+    (heat_case, (ElementTriP1, 8, "regions"), 50),
 ]  # fmt: skip
 
 
@@ -62,7 +62,3 @@ def test_the_truth_is_inside(make, arguments, seeds):
         print(f"{make.__name__}{arguments} {name}: radius / (error + C delta), median {np.median(ratios):.2f}")
         # On the coarsest triangles sigma_min is hardly more than the gap.
         assert np.median(ratios) <= (20.0 if arguments == (8, ElementTriP1) else 6.0)
-
-
-def test_two_thousand_seeds():
-    assert sum(seeds for _, _, seeds in CASES) == 2000

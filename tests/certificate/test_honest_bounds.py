@@ -151,7 +151,7 @@ def candidates(problem, data, truth, seed):
         yield "best fit, polished", solved(best, near + np.linalg.lstsq(H, gap, rcond=None)[0].reshape(near.shape))
 
 
-@pytest.mark.parametrize(("noise", "weighted"), [(0.0, False), (0.0, True), (0.02, True), (0.5, False)])
+@pytest.mark.parametrize(("noise", "weighted"), [(0.0, False), (0.02, True), (0.5, False)])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_an_upper_radius_contains_the_truth(name, weighted, noise):
     problem = problem_called(name)

@@ -138,7 +138,7 @@ def candidates(problem, data, rng):
 
 
 def test_the_level_of_dominance_holds_for_candidates_that_know_the_data():
-    rng, trials = np.random.default_rng(1), 2000
+    rng, trials = np.random.default_rng(1), 1000
     harmful = accepted = 0
     for trial in range(trials):
         if trial % 20 == 0:
@@ -152,7 +152,7 @@ def test_the_level_of_dominance_holds_for_candidates_that_know_the_data():
         accepted += comparison.accepts(0.0)
         harmful += comparison.accepts(0.0) and learned > base
     assert at_least(harmful, trials) <= ZETA
-    assert accepted > 50
+    assert accepted > 25
 
 
 def test_the_confidence_ellipsoid_has_its_level():
@@ -186,9 +186,9 @@ def test_a_trained_operator_and_its_own_noise():
     def sampler(count, generator):
         return generator.standard_normal((count, 5)) / np.arange(1.0, 6.0) ** 2
 
-    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=400, noise=0.3, steps=150, quiet=True)
+    operator = fc.learn.NeuralOperator().fit(problem, sampler=sampler, count=200, noise=0.3, steps=80, quiet=True)
     harmful = trials = 0
-    for _ in range(100):
+    for _ in range(60):
         truth = problem.parameters.field(sampler(1, rng)[0])
         values = problem.observe(problem.solve(truth)) + deviation * rng.standard_normal(9)
         data = fc.Data(values, float(np.sqrt(chi2.ppf(1.0 - 1e-9, 9))), covariance=np.full(9, deviation**2))
@@ -204,7 +204,7 @@ def test_a_trained_operator_and_its_own_noise():
 
 def test_the_sampled_physics_residual_has_its_level():
     """Random points are drawn after the candidate; the bound is below the mean square with probability zeta at most."""
-    rng, trials, missed, zeta = np.random.default_rng(4), 1000, 0, 0.2
+    rng, trials, missed, zeta = np.random.default_rng(4), 600, 0, 0.2
     for trial in range(trials):
         if trial % 50 == 0:
             problem = random_problem(rng)

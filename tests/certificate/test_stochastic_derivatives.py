@@ -83,7 +83,7 @@ def judged(problem, state, **more):
 
 
 @pytest.mark.parametrize("mesh", MESHES)
-@pytest.mark.parametrize("k", [0.0, 1e-3, 1.0, 3.0, 12.0, 40.0])
+@pytest.mark.parametrize("k", [0.0, 1e-3, 3.0, 40.0])
 def test_true_derivatives_are_believed(mesh, k):
     for state in (Waves(k), Single(k)):
         assert "functions" in judged(problem_on(MESHES[mesh]), state).residuals.pde.source
@@ -153,7 +153,7 @@ def test_the_gradient_of_a_state_over_a_conductivity():
 
 
 @pytest.mark.parametrize("conductivity", [1.5, Rising()])
-@pytest.mark.parametrize("reaction", [0.0, 2.0, lambda x: x[0]])
+@pytest.mark.parametrize("reaction", [2.0, lambda x: x[0]])
 @pytest.mark.parametrize("mesh", MESHES)
 def test_a_given_residual_belongs_to_the_values(mesh, conductivity, reaction):
     """``-div(a grad u) + c u - q`` with ``q = x``."""
@@ -171,24 +171,6 @@ def test_a_given_residual_belongs_to_the_values(mesh, conductivity, reaction):
             judged(problem, lambda x: u(x), residual=wrong)
 
 
-def test_a_residual_over_a_table_cannot_be_looked_at():
-    """Said in the documentation: the divergence of a flux that jumps is no function."""
-    mesh = MESHES["square"].with_subdomains({"left": lambda x: x[0] < 0.5, "right": lambda x: x[0] >= 0.5})
-    problem = problem_on(mesh, conductivity={"left": 1.0, "right": 2.0})
-    assert judged(problem, Waves(), residual=lambda x: np.zeros(x.shape[1:])).residuals.pde.value > 0.0
-
-
-def test_the_selector_keeps_the_baseline():
-    problem = problem_on(MESHES["square"])
-    data = problem.simulate(problem.parameters.field([1.0, 0.0]), noise=0.01)
-    learned = fc.Candidate.from_functions(problem, state=Waves(laplacian=0.0), parameter=lambda x: 0 * x[0], envelope=1)
-    found = fc.no_harm(
-        problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=fc.StochasticRadius(points=50)
-    )
-    assert not found.accepted
-    assert "does not belong to its values" in found.reason
-
-
 def test_balls_lie_inside():
     """Of each mesh, also around holes and notches; all their points are found in it."""
     square = MeshTri().refined(4)
@@ -201,13 +183,6 @@ def test_balls_lie_inside():
         # The psi of a ball and its derivatives, by Gauss: means of known integrals.
         psi = balls.psi.reshape(balls.number, -1).sum(axis=1)
         assert np.allclose(psi, 16 / 35 if mesh.dim() == 1 else 1 / 4)
-
-
-def test_without_functions_there_is_nothing_to_look_at():
-    problem = problem_on(MESHES["line"])
-    plain = fc.Candidate.from_functions(problem, state=Waves(), parameter=0.0)
-    check_derivatives(problem, plain, np.random.default_rng(0))
-    check_derivatives(problem, fc.Candidate(plain.state, plain.parameter), np.random.default_rng(0))
 
 
 class Bent:
@@ -252,7 +227,7 @@ def believed(problem, state, seed):
 
 def test_jumps_of_the_second_derivative_on_a_line_are_believed():
     problem = problem_on(MESHES["line"])
-    assert all(believed(problem, Bent(seed), seed) for seed in range(300))
+    assert all(believed(problem, Bent(seed), seed) for seed in range(150))
 
 
 @pytest.mark.parametrize("mesh", ["line", "square"])

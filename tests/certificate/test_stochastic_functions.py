@@ -67,15 +67,6 @@ def test_the_residual_of_the_parameter_that_is_handed_out(level, ripple):
     assert pde.probability == 0.95
 
 
-def test_what_the_interpolant_hides_is_seen_where_the_functions_are_none():
-    """Two elements to half a wave of the ripple: the interpolant of the state has another residual."""
-    problem, u = square(4), Sine(1.0, 1e-3)
-    plain = fc.Candidate.from_functions(problem, state=u, parameter=load)
-    interpolant = certified(problem, plain, points=100_000, bound="betting").residuals.pde
-    assert "functions" not in interpolant.source
-    assert interpolant.value > 1.2 * np.sqrt(mean_square(problem, lambda x: -u.laplacian(x)))
-
-
 @pytest.mark.parametrize("given", [False, True])
 def test_a_parameter_that_is_right_between_the_nodes_only_is_not_certified(given):
     """A function q that solves the equation with u everywhere but at the nodes: its interpolant is off by 5."""
@@ -227,22 +218,6 @@ def test_a_residual_that_belongs_to_a_function_q_is_refused_for_a_conductivity()
     assert pointwise_residual(jumping, plain) is None
 
 
-class Valued:
-    """An object that cannot be called, with the methods of the protocol."""
-
-    value, gradient, laplacian = Sine.__call__, Sine.gradient, Sine.laplacian
-    scale, ripple = 1.0, 0.01
-
-
-def test_an_object_with_a_method_value():
-    problem = square(3)
-    options = {"parameter": load, "envelope": 50.0}
-    first = fc.Candidate.from_functions(problem, state=Valued(), **options)
-    second = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.01), **options)
-    assert first.state.tobytes() == second.state.tobytes()
-    assert certified(problem, first).to_dict() == certified(problem, second).to_dict()
-
-
 def test_a_residual_as_a_function():
     problem = square(3)
     u = Sine(1.0, 0.01)
@@ -339,19 +314,3 @@ def test_heat_states_have_their_interpolants():
     timed = fc.Candidate.from_functions(problem, state=[Sine(), Sine()], residual=lambda x: x[0], **options)
     with pytest.raises(fc.UncertifiedError, match="without time"):
         certified(problem, timed)
-
-
-def test_single_precision_functions_are_their_own_interpolants():
-    problem = square(3)
-
-    class Single(Sine):
-        def __call__(self, x):
-            return super().__call__(x).astype(np.float32)
-
-        def laplacian(self, x):
-            return super().laplacian(x).astype(np.float32)
-
-    candidate = fc.Candidate.from_functions(problem, state=Single(1.0, 0.01), parameter=load, envelope=50.0)
-    double = fc.Candidate.from_functions(problem, state=Sine(1.0, 0.01), parameter=load, envelope=50.0)
-    values = [certified(problem, c, points=20_000).residuals.pde.value for c in (candidate, double)]
-    assert values[0] == pytest.approx(values[1], rel=0.05)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from function_helpers import PI, Sine, load, population, residual_values, square
+from function_helpers import population, residual_values
 from scipy.stats import chisquare
 from skfem import (
     Basis,
@@ -19,7 +19,6 @@ from zoo import judge_of, mass
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
-from femcert.residual.residuals import strong_rms
 
 ALL = [(bound, sampling) for bound in ("hoeffding", "bernstein", "betting") for sampling in ("uniform", "importance")]
 
@@ -63,7 +62,7 @@ def physics(problem, candidate, **options):
     return judge_of(fc.StochasticRadius(**options), problem).physics(candidate, None).value
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
 def test_every_bound_covers_the_population_residual(name):
     problem = source(name)
     candidate = spiked(problem, noise=1.0, spike=4.0)
@@ -78,7 +77,7 @@ def test_every_bound_covers_the_population_residual(name):
         assert truth <= close <= most * truth, (bound, sampling)
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
 @pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
 def test_importance_is_tighter_on_a_spike(name, bound):
     problem = source(name)
@@ -187,38 +186,3 @@ def test_each_candidate_has_points_of_its_own():
     assert first == judge_of(rule, problem)._entropy(again)
     assert first != judge_of(rule, problem)._entropy(fc.Candidate(nudged, candidate.parameter))
     assert first != judge_of(rule, problem)._entropy(fc.Candidate(candidate.parameter, candidate.state))
-
-
-@pytest.mark.parametrize("unit", [1e-130, 1e-85, 1e130])
-@pytest.mark.parametrize("bound", ["hoeffding", "bernstein", "betting"])
-@pytest.mark.parametrize("sampling", ["uniform", "importance"])
-def test_any_unit_gives_the_same_number(unit, bound, sampling):
-    """In units whose squares are numbers; others are refused by `certify`."""
-    problem = square(2)
-    rule = fc.StochasticRadius(points=200, bound=bound, sampling=sampling)
-    free = np.zeros(problem.basis.N)
-    free[problem.free] = np.random.default_rng(1).normal(size=len(problem.free))
-    tops = {}
-    for s in (1.0, unit):
-        candidate = fc.Candidate(np.zeros(problem.basis.N), s * free)
-        field = residual_values(problem, candidate) / s
-        top = judge_of(rule, problem).physics(candidate, None)
-        assert top.side == "upper"
-        # The unit square has the measure 1.
-        assert top.value / s >= np.sqrt(field @ (mass.assemble(problem.basis) @ field))
-        tops[s] = (top.value / s, strong_rms(problem, candidate.state, candidate.parameter) / s)
-    # The points differ, the strong residual does not.
-    assert tops[unit][1] == pytest.approx(tops[1.0][1], rel=1e-10)
-    assert tops[unit][0] == pytest.approx(tops[1.0][0], rel=0.2)
-
-
-def test_functions_in_tiny_units_too():
-    problem = square(2)
-    for unit in (1e-85, 1e-130):
-        candidate = fc.Candidate.from_functions(
-            problem, state=Sine(unit), parameter=lambda x, s=unit: 0.5 * s * load(x), envelope=20.0 * unit
-        )
-        for bound in ("hoeffding", "bernstein", "betting"):
-            top = judge_of(fc.StochasticRadius(points=500, bound=bound), problem).physics(candidate, None)
-            # |Omega|^(-1/2) of half the load, about; the interpolant adds a little.
-            assert 0.5 * PI**2 < top.value / unit < 20.0, bound

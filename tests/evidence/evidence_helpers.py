@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
-from scipy.stats import binom
+from scipy.stats import betabinom, binom
 
 import femcert as fc
 
@@ -52,6 +52,12 @@ def noisy(problem: Any, truth: Any, seed: int, std: float = STD) -> Any:
 def fewest(trials: int, level: float, cells: int = 1) -> int:
     """How many of so many trials must be covered: below it a level of this size is refuted at 1 % over all cells."""
     return int(binom.ppf(0.01 / cells, trials, level))
+
+
+def fewest_conformal(trials: int, samples: int, level: float, cells: int = 1) -> int:
+    """The same for a set whose size is the conformal quantile of one set of samples, which all trials share."""
+    missed = int(np.floor((samples + 1) * (1.0 - level) + 1e-9))
+    return int(betabinom.ppf(0.01 / cells, trials, samples + 1 - missed, missed))
 
 
 def best_of(function: Any, starts: Any) -> float:

@@ -74,14 +74,6 @@ def test_straight_boundaries_are_a_few_edges_and_round_ones_stay_as_they_are():
     assert phi.value(np.array([[0.5], [0.0]])) > 0.0
 
 
-def test_many_points_are_looked_at_in_blocks():
-    mesh = mesh_of("disc")
-    phi, x = BoundaryDistance(mesh, mesh.boundary_facets()), np.random.default_rng(0).uniform(-0.6, 0.6, (2, 70, 60))
-    one = phi.jet(x[:, 40, 30:33])
-    for few, all_of_them in zip(one, phi.jet(x), strict=True):
-        assert few == pytest.approx(all_of_them[..., 40, 30:33], rel=1e-12)
-
-
 def test_the_laplacian_is_bounded_at_convex_corners_and_like_1_over_r_at_the_re_entrant_one():
     mesh = mesh_of("l_shape")
     phi = BoundaryDistance(mesh, mesh.boundary_facets())

@@ -99,47 +99,6 @@ def test_save_then_load_is_the_identity(trained, tmp_path):
     assert loaded(problem, fc.Data(y[0], 0.1)).name == "again"
 
 
-def test_a_folder_that_is_not_there_is_made(trained, tmp_path):
-    path = tmp_path / "missing" / "operator.npz"
-    trained[1].save(path)
-    assert path.is_file()
-    with pytest.raises(fc.InputError, match=r"cannot write .*operator\.npz: .*directory"):
-        trained[1].save(path / "below" / "operator.npz")
-
-
-def test_damaged_files_are_refused(trained, tmp_path):
-    _, operator = trained
-    path = tmp_path / "operator.npz"
-    operator.save(path)
-    whole = path.read_bytes()
-    for cut in (0, 10, len(whole) // 2, len(whole) - 5):
-        path.write_bytes(whole[:cut])
-        with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
-            NeuralOperator.load(path)
-    with pytest.raises(fc.InputError, match="cannot be read"):
-        NeuralOperator.load(tmp_path / "missing.npz")
-    with pytest.raises(fc.InputError, match=r"ends in \.npz"):
-        NeuralOperator.load(tmp_path / "weights.pt")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"linear": np.zeros((2, 2))}, r"linear in .* has shape \(2, 2\); expected \(9, 3\)"),
-        ({"first": np.full((9, 8), np.nan)}, "first in .* has 72 NaN"),
-        ({"size_in": np.zeros(9)}, "normalization that is not positive"),
-        ({"extra": np.zeros(1)}, "expected the arrays of a saved operator"),
-        ({"coordinates": np.zeros(3)}, "fingerprint of its class that is no table"),
-        ({"bias": np.array([{"a": 1}], dtype=object)}, "cannot be read"),
-    ],
-)
-def test_wrong_arrays_are_refused(trained, tmp_path, change, message):
-    _, operator = trained
-    np.savez(tmp_path / "wrong.npz", allow_pickle=True, **{**operator._arrays, **operator._made_for, **change})
-    with pytest.raises(fc.InputError, match=message):
-        NeuralOperator.load(tmp_path / "wrong.npz")
-
-
 def test_wrong_use_is_refused(trained):
     problem, operator = trained
     with pytest.raises(fc.InputError, match="not trained"):

@@ -18,11 +18,9 @@ from skfem import (
     Functional,
     MeshLine,
     MeshQuad,
-    MeshQuad2,
     MeshTri,
 )
 
-from femcert.errors import InputError
 from femcert.mesh import integrate as discs
 from femcert.mesh.integrate import covered_area, disc_averages, disc_matrix
 
@@ -127,20 +125,6 @@ def test_discs_over_the_boundary_against_brute_force(mesh):
         assert np.allclose(average, points[:, kept].mean(axis=1), atol=2e-4)
 
 
-def test_quarter_discs_have_a_quarter_of_the_area():
-    area = covered_area(TRIANGLES, [[0.0, 1.0, 0.5], [0.0, 1.0, 0.0]], 0.1)
-    assert np.allclose(area, np.pi * 0.01 * np.array([0.25, 0.25, 0.5]), rtol=1e-12)
-
-
-def test_no_overlap_is_zero():
-    basis = Basis(TRIANGLES, ElementTriP1())
-    radius = 0.1
-    touching = polygon(radius, 24)[0, 0]
-    centres = np.array([[2.0, -touching, 0.5], [2.0, 0.5, 1.3]])
-    assert (covered_area(TRIANGLES, centres, radius) == 0).all()
-    assert disc_matrix(basis, centres, radius).sum() == 0
-
-
 def test_disc_over_the_whole_mesh_is_the_mean():
     basis = Basis(QUADS, ElementQuad2())
     field = np.random.default_rng(0).standard_normal(basis.N)
@@ -181,18 +165,6 @@ def test_small_blocks_give_the_same(monkeypatch):
     whole = disc_matrix(basis, centres, 0.1)
     monkeypatch.setattr(discs, "CLIP_BLOCK", 11)
     assert abs(whole - disc_matrix(basis, centres, 0.1)).max() < 1e-14
-
-
-def test_bad_arguments_are_refused():
-    basis = Basis(MeshTri(), ElementTriP1())
-    with pytest.raises(InputError, match="radius is 0"):
-        disc_matrix(basis, [[0.5], [0.5]], 0.0)
-    with pytest.raises(InputError, match="sides is 2"):
-        disc_matrix(basis, [[0.5], [0.5]], 0.1, sides=2)
-    with pytest.raises(InputError, match="centres has shape"):
-        disc_matrix(basis, [0.5, 0.5], 0.1)
-    with pytest.raises(InputError, match="MeshQuad2"):
-        covered_area(MeshQuad2(), [[0.5], [0.5]], 0.1)
 
 
 def test_discs_that_cross_no_element_between():

@@ -63,12 +63,6 @@ def test_the_problems_refuse_it_too():
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
-def test_default_quadratures_are_fine(name):
-    for use in users(unit_basis(name, 4)):
-        assert use() is not None
-
-
-@pytest.mark.parametrize("name", ELEMENTS)
 def test_dofs_without_a_place(name):
     basis = unit_basis(name, 4)
     for use in users(Basis(basis.mesh, basis.elem, disable_doflocs=True)):

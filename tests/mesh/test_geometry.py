@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementTriP2, MeshLine, MeshQuad, MeshTri, MeshTri2
+from skfem import MeshQuad, MeshTri
 
 from femcert.mesh.geometry import index_facets
 
@@ -49,23 +49,3 @@ def test_tables_are_those_of_scikit_fem(name):
         assert found.dtype == expected.dtype
         assert np.array_equal(found, expected)
     assert np.array_equal(ours.boundary_facets(), theirs.boundary_facets())
-
-
-def test_tables_that_are_there_stay():
-    mesh = MeshTri().refined(2)
-    before = [getattr(mesh, table) for table in TABLES]
-    index_facets(mesh)
-    assert all(getattr(mesh, table) is old for table, old in zip(TABLES, before, strict=True))
-
-
-@pytest.mark.parametrize("mesh", [MeshLine().refined(2), MeshTri2.from_mesh(MeshTri().refined(1))])
-def test_other_meshes_are_left_alone(mesh):
-    index_facets(mesh)
-    assert "_facets" not in vars(mesh)
-
-
-def test_scikit_fem_works_with_the_tables():
-    ours, theirs = MeshTri.init_lshaped().refined(2), MeshTri.init_lshaped().refined(2)
-    index_facets(ours)
-    assert np.array_equal(ours.refined([1, 2]).t, theirs.refined([1, 2]).t)
-    assert np.array_equal(Basis(ours, ElementTriP2()).element_dofs, Basis(theirs, ElementTriP2()).element_dofs)

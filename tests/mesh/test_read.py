@@ -90,24 +90,6 @@ def test_shipped_mesh_has_its_names_and_its_size(name):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_scikit_fem_reads_the_same_mesh(name):
-    ours = load_mesh(MESHES / f"{name}.msh")
-    theirs = type(ours).load(MESHES / f"{name}.msh")
-    assert np.array_equal(ours.p, theirs.p)
-    assert np.array_equal(ours.t, theirs.t)
-    assert sets(ours, "boundaries") == sets(theirs, "boundaries")
-    assert sets(ours, "subdomains").items() <= sets(theirs, "subdomains").items()
-
-
-def test_disc_and_its_inclusion_approach_circles():
-    mesh = load_mesh(MESHES / "disc.msh")
-    h = diameters(mesh).max()
-    assert 0 < np.pi - measures(mesh).sum() < h**2
-    inclusion = measures(mesh)[region_elements(mesh, "inclusion")].sum()
-    assert 0 < np.pi * 0.3**2 - inclusion < h**2
-
-
-@pytest.mark.parametrize("name", SHIPPED)
 def test_the_script_of_a_shipped_mesh_makes_that_mesh(name, tmp_path):
     pytest.importorskip("gmsh")
     path = tmp_path / "again.msh"
@@ -149,17 +131,6 @@ def test_plain_cells_come_back_from_other_formats(suffix, tmp_path, capsys):
     assert np.array_equal(back.t, shipped.t)
 
 
-def test_numbered_references_of_medit_become_names(tmp_path):
-    path = save(
-        tmp_path / "refs.mesh", cells=[("line", np.array([[0, 1], [1, 2]])), ("triangle", TRIANGLES)],
-        cell_data={"medit:ref": [np.array([7, 0]), np.array([3, 4])]},
-    )  # fmt: skip
-    mesh = load_mesh(path)
-    assert mesh.p[1, mesh.facets[:, boundary_facets(mesh, "7")]].max() == 0
-    assert set(mesh.boundaries) == {"7"}
-    assert {name: list(chosen) for name, chosen in mesh.subdomains.items()} == {"3": [0], "4": [1]}
-
-
 def test_a_curve_and_a_face_with_the_same_gmsh_tag_keep_their_names(tmp_path):
     tags = [np.array([1]), np.array([1, 2])]
     raw = meshio.Mesh(
@@ -175,26 +146,12 @@ def test_a_curve_and_a_face_with_the_same_gmsh_tag_keep_their_names(tmp_path):
     assert set(mesh.boundaries) == {"bottom"}
 
 
-def test_nodes_without_cells_are_dropped(tmp_path):
-    points = np.insert(SQUARE, 1, [np.nan, 5.0], axis=0)
-    mesh = load_mesh(save(tmp_path / "loose.vtk", points, [("triangle", np.array([[0, 2, 3], [0, 3, 4]]))]))
-    assert np.array_equal(mesh.p.T, SQUARE)
-    assert measures(mesh).sum() == 1
-
-
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
 def test_quadrilaterals_come_out_counterclockwise(order, tmp_path):
     mesh = load_mesh(save(tmp_path / "quad.vtk", cells=[("quad", np.array([order]))]))
     x, y = mesh.p[:, mesh.t[:, 0]]
     assert x @ np.roll(y, -1) - y @ np.roll(x, -1) == 2
     assert list(mesh.mapping().detDF(np.array([[0.3], [0.6]])).ravel()) == pytest.approx([1.0])
-
-
-def test_lines_come_out_left_to_right(tmp_path):
-    points = np.array([[0.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
-    mesh = load_mesh(save(tmp_path / "line.vtk", points, [("line", np.array([[1, 0], [1, 2]]))]))
-    assert np.array_equal(mesh.p[0, mesh.t], [[0, 2], [2, 3]])
-    assert list(measures(mesh)) == list(diameters(mesh)) == [2, 1]
 
 
 def test_diameters_are_longest_edges_and_diagonals():
@@ -251,15 +208,6 @@ def check_refused(path: Path, reason: str, capsys) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_boundary_that_is_not_on_the_mesh_is_refused(tmp_path, capsys):
-    lines = ("line", np.array([[1, 3]]))  # the other diagonal
-    path = save(
-        tmp_path / "stray.mesh", cells=[lines, ("triangle", TRIANGLES)],
-        cell_data={"medit:ref": [np.array([1]), np.array([1, 1])]},
-    )  # fmt: skip
-    check_refused(path, "boundary '1' has 1 of 1 facets that belong to no cell", capsys)
-
-
 def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
     (tmp_path / "notes.foo").write_text("hello")
     (tmp_path / "empty.msh").write_text("")
@@ -272,30 +220,6 @@ def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
         check_refused(tmp_path / name, "cannot be read", capsys)
     with pytest.raises(InputError, match="expected a path, got int"):
         load_mesh(3)
-
-
-@pytest.mark.parametrize(("suffix", "options"), [(".off", {}), (".ply", {}), (".ply", {"binary": False})])
-def test_formats_whose_readers_hang_on_damaged_files_are_read(suffix, options, tmp_path, monkeypatch, capsys):
-    mesh = load_mesh(MESHES / "l_shape.msh")
-    whole, cut = tmp_path / f"whole{suffix}", tmp_path / f"cut{suffix}"
-    flat = np.column_stack([mesh.p.T, np.zeros(mesh.nvertices)])
-    meshio.Mesh(flat, {"triangle": mesh.t.T}).write(whole, **options)
-    capsys.readouterr()
-    found = load_mesh(whole)
-    assert capsys.readouterr() == ("", "")
-    assert found.nelements == 2810
-    assert np.array_equal(found.p, mesh.p)
-    assert np.array_equal(np.sort(found.t, axis=0), np.sort(mesh.t, axis=0))
-    # Cut in the head, where the readers wait for a line that never comes, and in the middle.
-    cut.write_bytes(whole.read_bytes()[:20_000])
-    check_refused(cut, "cannot be read", capsys)
-    monkeypatch.setattr("femcert.mesh.read.SECONDS", 1.0)
-    cut.write_bytes(whole.read_bytes()[:4])
-    check_refused(cut, "did not end in 1 seconds", capsys)
-    # Where the other process cannot even begin, the reader here is not tried, for it could hang.
-    monkeypatch.setattr("femcert.mesh.read._TRIAL", "import no_such_package")
-    monkeypatch.setattr("femcert.mesh.read.SECONDS", 20.0)
-    check_refused(cut, "ended with 1; convert it", capsys)
 
 
 @pytest.mark.parametrize("suffix", [".msh", ".vtu", ".vtk", ".mesh", ".meshb"])
@@ -314,13 +238,3 @@ def test_a_truncated_file_is_refused(suffix, tmp_path, capsys):
     for size in [*np.linspace(0, last, 23).astype(int), last - 7]:
         cut.write_bytes(content[:size])
         check_refused(cut, "truncated|damaged|no cells|not among", capsys)
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones():
-    mesh = load_mesh(MESHES / "fault.msh")
-    with pytest.raises(InputError, match=r"one of 'bottom', 'fault', 'sides', 'surface'; did you mean 'surface'\?"):
-        boundary_facets(mesh, "surfaces")
-    with pytest.raises(InputError, match=r"'x' is not in the mesh; expected one of 'basement', 'middle', 'upper'$"):
-        region_elements(mesh, "x")
-    with pytest.raises(InputError, match="names none"):
-        boundary_facets(MeshTri(), "left")

@@ -63,16 +63,6 @@ def test_the_problems_own_nodes_in_any_order_give_the_values_themselves(name):
     assert np.array_equal(again.parameter, values)
 
 
-@pytest.mark.parametrize("shift", [1e3, 1e6])
-def test_coordinates_far_from_the_origin(shift):
-    basis = unit_basis("tri P1", 6)
-    mesh = basis.mesh.translated((shift, shift))
-    far = type(basis)(mesh, basis.elem)
-    points = cloud(50, 2)
-    candidate = fc.Candidate.from_points(full_problem(far), points + shift, parameter=linear(points.T))
-    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=1e-15 * shift * 100)
-
-
 def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
     basis = unit_basis("tri P1", 10)
     problem, points = full_problem(basis), 0.1 + 0.8 * cloud(200, 3)
@@ -88,15 +78,6 @@ def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
     assert f"{outside} dofs outside, by at most 0.141" in repr(candidate)
     with pytest.raises(fc.InputError, match="4 of 121 dofs lie outside"):
         fc.Candidate.from_points(problem, points, parameter=values, tolerance=0.12)
-
-
-def test_points_with_few_digits_are_near_enough():
-    """A table with five digits: corners may be outside of the hull by rounding."""
-    basis = unit_basis("bent quad Q1", 9)
-    points = np.round(basis.doflocs.T, 5)
-    candidate = fc.Candidate.from_points(full_problem(basis), points, parameter=linear(basis.doflocs))
-    assert np.allclose(candidate.parameter, linear(basis.doflocs), rtol=0.0, atol=5e-5)
-    assert 0.0 < candidate.interpolation.distance < 1e-5
 
 
 def test_bad_points_and_values():

@@ -23,15 +23,11 @@ from skfem import (
     MeshTri,
 )
 
-from femcert import InputError
-from femcert.paper import validation_figures
 from femcert.paper.page import VALIDATION_FIGURES, validation_files, validation_page, write_validation
-from femcert.paper.validate import validate
 from femcert.report import plot_selection
 from femcert.report.fields import draw_line, triangulated
-from femcert.report.html import digits, render
 from femcert.report.selection_figure import radius_parts
-from femcert.report.style import axes_of, displayed, short
+from femcert.report.style import axes_of
 
 
 @pytest.fixture(scope="session")
@@ -65,12 +61,6 @@ def test_tables_have_the_promised_columns(written, name, header, count):
     path = written / "tables" / f"{name}.csv"
     assert path.read_text(encoding="utf-8").splitlines()[0] == header
     assert len(table(path)) == count
-
-
-def test_tables_hold_the_results(written, result):
-    rows = table(written / "tables/decisions.csv")
-    assert all(row["decision"] == row["paper_decision"] for row in rows)
-    assert [float(row["radius_learned"]) for row in rows] == [r["radius_learned"] for r in result.decision_rows()]
 
 
 def test_nothing_but_the_results_is_left(written):
@@ -118,23 +108,6 @@ def test_page_says_what_failed(result):
     assert "<b>reject</b>" in text
 
 
-def test_a_part_replaces_an_earlier_whole_and_leaves_other_files_alone(written, tmp_path):
-    out = tmp_path / "out"
-    (out / "figures").mkdir(parents=True)
-    (out / "figures/poisson_reconstruction.png").write_bytes(b"old")
-    (out / "figures/mine.png").write_bytes(b"mine")
-    (out / "notes.txt").write_text("mine")
-    some = validate(only=("stochastic",))
-    write_validation(some, out)
-    assert not (out / "figures/poisson_reconstruction.png").exists()
-    assert not (out / "tables/decisions.csv").exists()
-    assert (out / "figures/mine.png").read_bytes() == b"mine"
-    assert (out / "notes.txt").exists()
-    assert (out / "figures/stochastic_sweep.png").exists()
-    _, text = parsed((out / "report.html").read_text(encoding="utf-8"))
-    assert "Decisions" not in text
-
-
 @pytest.mark.parametrize("element", [ElementLineP0(), ElementLineP1(), ElementLineP2()])
 def test_lines_are_exact_and_run_from_left_to_right(element):
     # Refined line meshes are not sorted.
@@ -172,15 +145,6 @@ def test_triangles_cover_the_domain(mesh, element):
     assert z == pytest.approx(1.0, abs=1e-9)
 
 
-def test_drawing_refuses_the_wrong_dimension():
-    line, square = Basis(MeshLine(), ElementLineP1()), Basis(MeshTri(), ElementTriP1())
-    _, axes = axes_of()
-    with pytest.raises(InputError, match="dimension 2"):
-        draw_line(axes, square, np.zeros(square.N))
-    with pytest.raises(InputError, match="dimension 1"):
-        triangulated(line, np.zeros(line.N))
-
-
 def test_parts_of_a_radius_add_up(result):
     for outcome in result.scenarios:
         for found in outcome.candidates:
@@ -212,11 +176,10 @@ def test_plot_selection(result, name, tmp_path):
     assert bare.exists()
 
 
-LONG = ["a" * 400, "word " * 80, "$x_{", "line\none", "\u65e5\u672c\u8a9e" * 30, "W" * 24, "\u03b1 \u00e9", "\\frac{"]
+LONG = ["a" * 400, "$x_{", "line\none \\frac{", "\u65e5\u672c\u8a9e" * 30]
 
 
-@pytest.mark.parametrize("factor", [1.0, 1e12, 1e-12])
-@pytest.mark.parametrize("candidate", LONG, ids=range(len(LONG)))
+@pytest.mark.parametrize(("candidate", "factor"), zip(LONG, (1.0, 1e12, 1e-12, 1.0), strict=True), ids=range(len(LONG)))
 @pytest.mark.parametrize("name", ["poisson", "tomography"])
 def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, tmp_path, monkeypatch):
     outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
@@ -238,60 +201,3 @@ def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, 
         assert min(box.x0, box.y0) >= 0.0, text
         assert box.x1 <= picture.width, text
         assert box.y1 <= picture.height, text
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("net", "net"),
-        ("a" * 24, "a" * 24),
-        ("a" * 30 + "epoch7", "a" * 15 + "...epoch7"),
-        ("two\nlines", "two lines"),
-        ("\u65e5\u672c", "??"),
-        ("\u03b1", "\u03b1"),
-    ],
-)
-def test_displayed_names(name, text):
-    assert displayed(name) == text
-
-
-@pytest.mark.parametrize(("value", "text"), [(0.01234, "0.0123"), (9045.2, "9,045"), (1.234e9, "1.23e+09"), (0.0, "0")])
-def test_short_numbers(value, text):
-    assert short(value) == text
-
-
-def test_legend_of_the_decisions_runs_from_accepted_to_paper(result):
-    figure = validation_figures.decisions(result)
-    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert legend == ["accepted here", "rejected here", "paper"]
-
-
-def test_pictures_say_their_size_so_that_narrow_pages_can_scroll_them(written):
-    source = (written / "report.html").read_text(encoding="utf-8")
-    sizes = re.findall(r'width="(\d+)" height="(\d+)" style="--pixels: (\d+)"', source)
-    assert len(sizes) == len(VALIDATION_FIGURES)
-    for (name, _, _), (width, height, pixels) in zip(VALIDATION_FIGURES, sizes, strict=True):
-        shape = imread(written / "figures" / f"{name}.png").shape
-        assert (int(height), int(width)) == shape[:2]
-        assert pixels == width
-
-
-def test_plot_selection_without_certificates(result, tmp_path):
-    outcome = result.scenarios[0]
-    selection = replace(outcome.candidates[0].selection, baseline=None, learned=None)
-    assert plot_selection(selection, outcome.scenario.problem, tmp_path / "none.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("value", "count", "text"),
-    [(0.19, 4, "0.1900"), (9044.2, 4, "9044"), (99546.4, 4, "99,546"), (None, 4, "-"), (1.0, 4, "1.000")],
-)
-def test_digits(value, count, text):
-    assert digits(value, count) == text
-
-
-def test_templates_escape_and_refuse_what_is_missing():
-    from jinja2 import UndefinedError
-
-    with pytest.raises(UndefinedError):
-        render("validation.html")

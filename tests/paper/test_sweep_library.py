@@ -5,13 +5,10 @@ import pytest
 from sweep_helpers import RULES as LIBRARY
 from sweep_helpers import single
 
-import femcert as fc
-from femcert.errors import InputError
-from femcert.paper import RULES, Grid, Setting, paper_setting
-from femcert.paper.experiments import poisson_problem
+from femcert.paper import RULES, Grid, paper_setting
 from femcert.paper.grid import AXES
 from femcert.paper.tally import Tally
-from femcert.paper.trials import batches, paper_mismatch, paper_truth
+from femcert.paper.trials import batches
 
 SEED = 7
 SETTING = paper_setting()
@@ -108,20 +105,3 @@ def test_fewer_sensors_than_modes_certify_nothing():
     accepted, undecided, better = np.eye(3, dtype=bool)[0], np.eye(3, dtype=bool)[2], np.ones(3, dtype=bool)
     found = Tally.of("any", accepted, undecided, better, ~better)
     assert (found.trials, found.accepted, found.false_rejections, found.undecided) == (3, 1, 1, 1)
-
-
-def test_the_reference_is_not_the_batch(decisions_of):
-    """Another trial's data do not agree: the comparison above can fail."""
-    trials, i, _ = decisions_of[3]
-    other = single(SETTING, GRID, SEED + 1, 3)
-    assert not np.allclose(trials.values[i], other.data.values, rtol=0.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("wrong", [{"ball": True}, {"source": True}])
-def test_a_setting_that_the_sweep_cannot_do_is_refused(wrong):
-    whole = poisson_problem()
-    space = whole.parameters.within_ball(1.0) if "ball" in wrong else whole.parameters
-    edge = {"dirichlet": 1.0} if "source" in wrong else {}
-    problem = fc.EllipticSource(whole.basis, parameters=space, sensors=whole.sensors, **edge)
-    with pytest.raises(InputError, match="expects none of them"):
-        Setting.of(problem, truth=paper_truth(), mismatch=paper_mismatch(whole), weight=1e-5)

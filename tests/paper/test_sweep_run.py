@@ -1,7 +1,5 @@
 """The sweep on processes, on clients and from files: the same records, whoever computes them."""
 
-import os
-import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +11,7 @@ import pytest
 from scipy.sparse import identity
 
 import femcert as fc
-from femcert.errors import InputError, SolveError
+from femcert.errors import InputError
 from femcert.linalg import Factorization, use_backend
 from femcert.linalg.backends import is_installed
 from femcert.paper import RULES, BatchDecision, Grid, Setting, Sweep, paper_setting
@@ -52,10 +50,6 @@ def never(trials):
     return BatchDecision(np.zeros(len(trials.level), dtype=bool))
 
 
-def deadly(trials):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def solving(trials):
     """Accepts where multigrid solves, which nobody chooses for four unknowns unasked."""
     found = Factorization(identity(4), definite=True)
@@ -88,26 +82,6 @@ def test_an_executor(whole, executor, tmp_path):
     assert same(sweep(grid=GRID, chunk=97, out=tmp_path / "out", resume=True), whole)
 
 
-def test_anything_with_submit(whole):
-    class Now:
-        """Computes when it is asked."""
-
-        def __init__(self):
-            self.asked = []
-
-        def submit(self, function, *arguments):
-            self.asked.append(arguments)
-            return Later(partial(function, *arguments))
-
-    class Later:
-        def __init__(self, result):
-            self.result = result
-
-    client = Now()
-    assert same(sweep(grid=GRID, client=client, chunk=100), whole)
-    assert client.asked == [(start, min(start + 100, GRID.trials)) for start in range(0, GRID.trials, 100)]
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_cluster(whole):
     """Two workers in processes of their own; rules of this process go along."""
@@ -124,25 +98,14 @@ def test_a_dask_cluster(whole):
             sweep(grid=SMALL, client=client, rules={"broken": broken})
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_worker_that_dies_is_said():
-    with pytest.raises(SolveError, match="workers were lost"):
-        sweep(grid=SMALL, jobs=2, chunk=10, rules={"deadly": deadly})
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [2])
 def test_what_a_rule_raises_comes_through(jobs):
     with pytest.raises(ZeroDivisionError, match="mine"):
         sweep(grid=SMALL, jobs=jobs, chunk=10, rules={**RULES, "broken": broken})
 
 
-def test_a_rule_that_cannot_be_sent():
-    with pytest.raises(InputError, match="at the top of a module"):
-        sweep(grid=SMALL, jobs=2, rules={"local": lambda trials: never(trials)})
-
-
 @pytest.mark.skipif(not is_installed("multigrid"), reason="pyamg is not installed")
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [2])
 def test_rules_solve_with_the_backend_that_is_named_around_the_sweep(jobs):
     with use_backend("multigrid", tolerance=0.01):
         inside = sweep(grid=SMALL, jobs=jobs, chunk=10, rules={"solving": solving})
@@ -169,27 +132,13 @@ def test_an_interrupted_sweep_goes_on(whole, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_hole_is_filled(whole, tmp_path):
-    sweep(grid=GRID, out=tmp_path, chunk=97)
-    sorted(tmp_path.glob("*.npz"))[1].unlink()
-    # Left by a process that was killed.
-    (tmp_path / ".000000000-000000097.npz.1.part").write_text("half")
-    told = []
-    assert same(sweep(grid=GRID, out=tmp_path, chunk=97, resume=True, finished=told.append), whole)
-    assert told == [GRID.trials - 97, GRID.trials]
-
-
 @pytest.mark.parametrize(
     ("options", "word"),
     [
         ({"grid": Grid.of(vars(SMALL) | {"replications": 41})}, "grid was"),
-        ({"grid": Grid.of(vars(SMALL) | {"noise": (0.0,)})}, "grid was"),
         ({"seed": 5}, "seed was 101, now it is 5"),
-        ({"chunk": 11}, "chunk was 10, now it is 11"),
         ({"rules": {"exact": RULES["exact"]}}, "rules was"),
-        ({"rules": {**RULES, "exact": never}}, "rules was"),
         ({"rules": {**RULES, "operational": partial(weighted, pde=0.06)}}, "rules was"),
-        ({"rules": dict(reversed(RULES.items()))}, "rules was"),
         ({"setting": replace(paper_setting(), weight=2e-5)}, "problem was"),
     ],
 )
@@ -202,53 +151,10 @@ def test_other_settings_are_refused(tmp_path, options, word):
     assert sorted((path.name, path.read_bytes()) for path in tmp_path.iterdir()) == before
 
 
-def test_another_version_is_refused(tmp_path, monkeypatch):
-    sweep(grid=SMALL, out=tmp_path)
-    monkeypatch.setattr("femcert.paper.sweep.package_versions", lambda: {"femcert": "0.0"})
-    with pytest.raises(InputError, match="femcert was"):
-        sweep(grid=SMALL, out=tmp_path, resume=True)
-
-
 def test_chunks_are_not_overwritten_unasked(tmp_path):
     sweep(grid=SMALL, out=tmp_path)
     with pytest.raises(InputError, match="unfinished sweep; resume it, or remove it"):
         sweep(grid=SMALL, out=tmp_path)
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "{", "3", "\x00", "[]", ""])
-def test_damaged_settings_are_said(tmp_path, text):
-    sweep(grid=SMALL, out=tmp_path)
-    (tmp_path / "settings.json").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"settings.json is damaged; remove"):
-        sweep(grid=SMALL, out=tmp_path, resume=True)
-
-
-def test_a_damaged_chunk_is_said(tmp_path):
-    sweep(grid=SMALL, chunk=10, out=tmp_path)
-    first, second = sorted(tmp_path.glob("*.npz"))[:2]
-    content = bytearray(first.read_bytes())
-    # In the records, which the archive's checksum covers.
-    content[len(content) // 2] ^= 1
-    for damaged in (bytes(content), content[:-5], b"", b"PK\x03\x04 no archive"):
-        first.write_bytes(damaged)
-        with pytest.raises(InputError, match=f"{first.name}' is not .*; remove it and resume"):
-            sweep(grid=SMALL, chunk=10, out=tmp_path, resume=True)
-    np.savez(first, records=np.load(second)["records"][:5])
-    with pytest.raises(InputError, match="does not hold the records of 10 trials; remove it"):
-        sweep(grid=SMALL, chunk=10, out=tmp_path, resume=True)
-
-
-def test_a_sweep_that_never_began_leaves_nothing(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        sweep(grid=SMALL, rules={"broken": broken}, out=tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_place_that_is_none(tmp_path):
-    (tmp_path / "file").write_text("")
-    for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match="cannot write"):
-            sweep(grid=SMALL, out=out)
 
 
 # Results
@@ -267,42 +173,6 @@ def test_save_and_load(whole, tmp_path):
     with np.load(path, allow_pickle=False) as arrays:
         assert arrays["accepted"].shape == (40, 2, 2, 2, 2, len(RULES))
         assert arrays["noise"].tolist() == [0.0, 0.05]
-
-
-def test_other_files_are_no_sweeps(tmp_path):
-    np.savez(tmp_path / "a.npz", x=np.ones(3))
-    (tmp_path / "b.npz").write_text("text")
-    (tmp_path / "c.npz").write_bytes(b"PK\x03\x04 and nothing else")
-    np.save(tmp_path / "d.npy", np.ones(3))
-    for name in ("a.npz", "b.npz", "c.npz", "d.npy"):
-        with pytest.raises(InputError, match="is not the file of a sweep"):
-            Sweep.load(tmp_path / name)
-    with pytest.raises(InputError, match="cannot be read"):
-        Sweep.load(tmp_path / "nothing.npz")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"accepted": np.array(True)}, {"rules": np.zeros(0)}, {"seed": np.arange(3)}, {"noise": np.array([["x"]])},
-        {"sensors": np.array([1.5])}, {"ratio": np.zeros((10, 1))}, {"accepted": np.ones((10, 1, 2, 1, 2, 1))},
-        {"baseline_error": np.array(["x"] * 40)}, {"noise": np.array([np.nan, 1.0])},
-    ],
-)  # fmt: skip
-def test_archives_of_something_else_are_refused(tmp_path, change):
-    sweep(grid=SMALL, rules={"exact": RULES["exact"]}).save(tmp_path / "trials.npz")
-    with np.load(tmp_path / "trials.npz") as arrays:
-        parts = {**arrays, **change}
-    np.savez(tmp_path / "other.npz", **parts)
-    with pytest.raises(InputError, match=r"other.npz'"):
-        Sweep.load(tmp_path / "other.npz")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
-def test_results_in_a_pipe_are_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "trials.npz")
-    with pytest.raises(InputError, match=r"trials.npz': it is a pipe or a device"):
-        Sweep.load(tmp_path / "trials.npz")
 
 
 def test_a_problem_in_the_plane_with_its_own_class_and_rule():

@@ -8,9 +8,9 @@ import pytest
 from femcert import InputError
 from femcert.paper import checks, experiments
 from femcert.paper import printed as paper
-from femcert.paper.checks import equals_printed, half_unit
+from femcert.paper.checks import equals_printed
 from femcert.paper.outcome import draw
-from femcert.paper.setup import HEAT, POISSON, STOCHASTIC, TOMOGRAPHY, candidate_seed, noise_seed
+from femcert.paper.setup import HEAT, POISSON, STOCHASTIC, TOMOGRAPHY
 from femcert.paper.validate import EXPERIMENTS, validate
 
 
@@ -52,12 +52,6 @@ def test_constants(result, experiment, scenario, sigma_min, condition):
     assert row["condition"] == pytest.approx(condition, rel=1e-4)
     # The constant is rounded up, by what the condition of the operator may cost.
     assert 1.0 - 1e-15 <= row["constant"] * row["sigma_min"] <= 1.0 + 1e-8
-
-
-def test_rows_the_paper_does_not_have_are_left_empty(result):
-    rows = rows_by_key(result.stability_rows(), "experiment", "scenario")
-    for key in (("Poisson source", "default, consistent mass"), ("Tomography", "default, exact rays")):
-        assert rows[key]["paper_sigma_min"] == rows[key]["paper_condition"] == ""
 
 
 def test_shifted_relative_errors_are_norm_of_shift_over_norm_of_truth(result):
@@ -123,11 +117,6 @@ def test_numbers_come_from_the_computation_not_from_the_table(result):
     assert other.sampling.rows[0].empirical_msr != result.sampling.rows[0].empirical_msr
     again = validate(only=("poisson",), robustness_seeds=0)
     assert again.decision_rows() == [row for row in result.decision_rows() if row["experiment"] == "Poisson source"]
-
-
-def test_seeds_of_scenarios_are_distinct():
-    seeds = [f(base, n) for base in (1, 2, 101) for n in range(7) for f in (noise_seed, candidate_seed)]
-    assert len(set(seeds)) == len(seeds)
 
 
 def test_candidates_are_those_of_the_paper():
@@ -217,11 +206,6 @@ def test_bound_minus_mean_is_compared_to_the_printed_digits(result, monkeypatch,
     assert failures(result) == {(f"Stochastic residual, M={row.points}", "bound_minus_mean")}
 
 
-def test_bound_minus_mean_for_the_fewest_points_can_fail(result, monkeypatch):
-    monkeypatch.setattr(paper, "SAMPLING", (replace(paper.SAMPLING[0], upper_bound="1.076"), *paper.SAMPLING[1:]))
-    assert failures(result) == {("Stochastic residual, M=20", "bound_minus_mean")}
-
-
 def tampered(monkeypatch, row, **values):
     rows = tuple(replace(r, **values) if r is row else r for r in paper.DECISIONS)
     monkeypatch.setattr(paper, "DECISIONS", rows)
@@ -232,11 +216,6 @@ def test_hallucinated_part_is_compared_to_the_printed_digits(result, monkeypatch
     row = paper.decision("Inverse heat", scenario, "hallucinated high freq.")
     tampered(monkeypatch, row, relative_error=f"{float(row.relative_error) + 2e-4:.4f}")
     assert failures(result) == {(f"Inverse heat, {scenario}, hallucinated high freq.", "hallucinated_part")}
-
-
-def test_hallucinated_part_that_is_impossible_fails(result, monkeypatch):
-    tampered(monkeypatch, paper.decision("Inverse heat", "T=0.02", "hallucinated high freq."), relative_error="0.0500")
-    assert ("Inverse heat, T=0.02, hallucinated high freq.", "hallucinated_part") in failures(result)
 
 
 @pytest.mark.parametrize("row", paper.DECISIONS, ids=lambda r: f"{r.experiment}-{r.scenario}-{r.candidate}")
@@ -266,12 +245,6 @@ def test_a_wrong_physics_weight_is_found(monkeypatch):
     assert [(c.subject, c.quantity) for c in found] == [("Poisson source, unfinished PINN", "radius_learned")]
 
 
-def test_other_shifted_modes_are_found(monkeypatch):
-    monkeypatch.setattr(experiments, "POISSON", replace(POISSON, shifted=(0, 3, 5)))
-    found = validate(only=("poisson",), robustness_seeds=0).failures
-    assert [(c.subject, c.quantity) for c in found] == [("Poisson source, shifted learned", "radius_learned")]
-
-
 def test_a_wrong_hallucination_is_found(monkeypatch):
     monkeypatch.setattr(experiments, "HALLUCINATION", (0.1501, 30))
     found = validate(only=("heat",), robustness_seeds=0).failures
@@ -293,15 +266,6 @@ def test_what_is_called_deterministic_does_not_depend_on_the_draw(base_seed):
     assert all(c.passed for c in chosen)
 
 
-@pytest.mark.parametrize(("printed", "half"), [("0.0719", 5e-5), ("1.075", 5e-4), ("1838", 0.5), ("23.90", 5e-3)])
-def test_half_unit(printed, half):
-    assert float(half_unit(printed)) == pytest.approx(half, rel=1e-12)
-
-
-def test_no_checks_is_no_pass(result):
-    assert not replace(result, checks=()).passed
-
-
 def test_only_some(result):
     some = validate(only=("stochastic", "tomography"), robustness_seeds=0)
     assert some.experiments == ("tomography", "stochastic")
@@ -314,10 +278,3 @@ def test_only_some(result):
 def test_unknown_experiment(only):
     with pytest.raises(InputError, match="poisson, heat, tomography, coefficient, stochastic"):
         validate(only=only)
-
-
-def test_residual_field_is_the_papers():
-    assert experiments.residual_field(np.array([0.0]))[0] == pytest.approx(0.0, abs=1e-9)
-    assert experiments.residual_field(np.array([0.72]))[0] == pytest.approx(
-        1.5 + 0.3 * np.sin(6 * np.pi * 0.72), abs=1e-9
-    )

@@ -147,29 +147,3 @@ def test_a_dirichlet_function_is_asked_on_the_boundary_only():
     # On a named part, of its dofs only: 1 / (x - 1) is not defined on the right.
     left = boundary_conditions(basis, dirichlet={"left": lambda x: 1.0 / (x[0] - 1.0)})
     assert np.array_equal(left.values[left.prescribed], np.full(5, -1.0))
-
-
-def test_a_robin_pair_may_be_a_list():
-    basis = unit_basis("tri P1", 4)
-    pair = boundary_conditions(basis, robin={"left": (2.0, 0.5)})
-    as_list = boundary_conditions(basis, robin={"left": [2.0, 0.5]})
-    assert (pair.operator != as_list.operator).nnz == 0
-    assert np.array_equal(pair.load, as_list.load)
-    for bad in ([2.0], [1.0, 2.0, 3.0], 2.0, "ab", None):
-        with pytest.raises(InputError, match=r"robin\['left'\] is .*"):
-            boundary_conditions(basis, robin={"left": bad})
-
-
-@pytest.mark.parametrize("names", [["left"], ("left", "right"), np.ones(3)])
-def test_names_alone_are_no_dirichlet_condition(names):
-    expected = f"dirichlet is a {type(names).__name__}; expected a number, a function or a mapping"
-    with pytest.raises(InputError, match=expected):
-        boundary_conditions(unit_basis("tri P1", 4), dirichlet=names)
-
-
-def test_boundary_conditions_are_read_only():
-    basis = unit_basis("tri P1", 4)
-    found = boundary_conditions(basis, dirichlet={"right": 1.0}, robin={"left": (2.0, 0.5)})
-    for array in (found.prescribed, found.free, found.values, found.load, found.operator.data, found.mass.data):
-        with pytest.raises(ValueError, match="read-only"):
-            array[...] = 0

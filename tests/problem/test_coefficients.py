@@ -11,7 +11,7 @@ from zoo import unit_basis, unit_mesh
 import femcert as fc
 from femcert.errors import InputError
 from femcert.mesh.sample import Points
-from femcert.problem.coefficients import at_points, at_quadrature, check_sign
+from femcert.problem.coefficients import at_points, at_quadrature
 
 
 def halves(n=4):
@@ -97,11 +97,3 @@ def test_function_sees_quadrature_points():
 def test_refused(value, sign, message):
     with pytest.raises(InputError, match=message):
         at_quadrature(value, halves(), "a", sign=sign)
-
-
-def test_sign_of_overflow():
-    with pytest.raises(InputError, match="q takes the value inf"):
-        check_sign(np.array([1.0, np.inf]), "q", "positive")
-    with pytest.raises(InputError, match="q takes the value nan"):
-        check_sign(np.array([1.0, np.nan]), "q", "any")
-    check_sign(np.array([0.0, 1.0]), "q", "nonnegative")

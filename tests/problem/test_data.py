@@ -1,7 +1,5 @@
 """Data: norms of Y, whitening, and read-only arrays."""
 
-import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -60,14 +58,6 @@ def test_values_are_copied_and_read_only(values, noise_level):
         data.values = kept
     with pytest.raises(AttributeError):
         data.noise_level = 0.0
-
-
-def test_copies():
-    data = fc.Data([1.0, 2.0], 0.1, [[2.0, 1.0], [1.0, 2.0]])
-    for other in (copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
-        assert np.array_equal(other.values, data.values)
-        assert other.norm([1.0, 1.0]) == data.norm([1.0, 1.0])
-    assert repr(data) == "Data(2 values, noise_level=0.1)"
 
 
 def test_rounding_asymmetry_is_no_asymmetry():

@@ -255,17 +255,12 @@ def test_residual_and_boundary_defect():
     [
         ({"conductivity": 0.0}, "conductivity takes the value 0"),
         ({"conductivity": lambda x: x[0] - 0.5}, r"conductivity takes the value -0\.\d+"),
-        ({"conductivity": np.nan}, "conductivity has 1 NaN"),
-        ({"conductivity": lambda x: np.where(x[0] < 0.5, 1.0, np.inf)}, "conductivity has .* NaN or infinite"),
         ({"conductivity": np.ones(7)}, r"conductivity has shape \(7,\)"),
         ({"conductivity": lambda x: x}, r"conductivity returned shape \(2, 32, \d+\).*expected \(32, \d+\)"),
-        ({"conductivity": "copper"}, "conductivity has type .*expected real numbers"),
-        ({"conductivity": 1j}, "conductivity is complex"),
         ({"conductivity": {"nowhere": 1.0}}, "region 'nowhere' is not in the mesh"),
         ({"reaction": -1.0}, "reaction takes the value -1"),
         ({"mass": "diagonal"}, "mass is 'diagonal'"),
         ({"parameters": None}, "parameters is a NoneType"),
-        ({"parameters": None, "mass": "lumped"}, "parameters is a NoneType"),
         ({"sensors": np.eye(3)}, "sensors is a ndarray"),
         ({"sensors": fc.MatrixSensors(np.ones((1, 3)))}, "sensors expect 3 dofs, but basis has 25"),
     ],
@@ -458,19 +453,3 @@ def bad_bases():
     yield mesh, ElementTriP0(), "ElementTriP0 is discontinuous; a state needs degree 1 or 2"
     yield MeshTri2.init_circle(1), ElementTriP2(), "ElementTriP2 on MeshTri2 is not supported"
     yield MeshTet(), ElementTetP1(), "ElementTetP1 on MeshTet1 is not supported"
-
-
-@pytest.mark.parametrize("source", [0.0, 1.0])
-@pytest.mark.parametrize("q", [-800.0, -745.0, -720.0, -700.0, -340.0, 700.0, 710.0, 800.0])
-def test_conductivities_at_the_end_of_the_floats(q, source):
-    """exp(q) from 0 to infinity: a state, or an error that says why not; never a warning."""
-    basis = unit_basis("tri P1", 4)
-    problem = zoo.coefficient(basis, parameters=fc.FullSpace, sensors=inside_points, source=source)
-    field = np.full(basis.N, q)
-    unit = problem.solve(np.zeros(basis.N))
-    if abs(q) > 709.0:
-        with pytest.raises(fc.FemcertError, match=r"conductivity takes the value|singular"):
-            problem.solve(field)
-        return
-    assert np.allclose(problem.solve(field) * np.exp(q), unit, rtol=1e-10, atol=0.0)
-    assert np.allclose(problem.jacobian(field) * np.exp(q), problem.jacobian(np.zeros(basis.N)), rtol=1e-9, atol=1e-15)

@@ -98,21 +98,6 @@ def test_robin_and_insulated_sides():
     assert np.allclose(means, means[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("scheme", ["backward-euler", "crank-nicolson"])
-def test_trajectory(scheme):
-    basis = unit_basis("tri P2", 4)
-    problem = heat(basis, times=[0.02, 0.05, 0.1], steps=10, scheme=scheme)
-    q = np.random.default_rng(0).standard_normal(basis.N)
-    whole = problem.trajectory(q)
-    assert whole.shape == (basis.N, 11)
-    assert np.allclose(whole[:, [2, 5, 10]], problem.solve(q), rtol=1e-13)
-    assert np.array_equal(problem.observe(whole), problem.observe(problem.solve(q)))
-    # The start is the L2 projection of q on the functions that vanish on the boundary.
-    start = whole[:, 0]
-    assert np.all(start[problem.boundary.prescribed] == 0.0)
-    assert np.abs((problem.mass @ (start - q))[problem.free]).max() < 1e-12
-
-
 @pytest.mark.parametrize("scheme", ["backward-euler", "crank-nicolson", "exact"])
 def test_residuals(scheme):
     basis = unit_basis("quad Q1", 5)
@@ -284,11 +269,3 @@ def test_the_exponential_on_graded_lines(smallest, mass):
     assert found.radius.side == "upper"
     assert found.contains(truth)
     assert found.sharpness(truth) < 5.0
-
-
-@pytest.mark.parametrize("scheme", ["exact", "backward-euler"])
-def test_times_are_read_only(scheme):
-    problem = heat(unit_basis("line P1", 8), times=[0.05, 0.1], scheme=scheme, steps=4, mass="lumped")
-    for array in (problem.times, problem.observed, problem.mass.data, problem.residual_mass.data):
-        with pytest.raises(ValueError, match="read-only"):
-            array[...] = 0

@@ -294,14 +294,9 @@ def test_the_noise_level_is_what_a_user_can_know(kind):
         ({"operator": known_source}, "operator is a LinearForm"),
         ({"operator": identity(7).tocsr()}, r"operator has shape \(7, 7\)"),
         ({"operator": csr_matrix(np.full((25, 25), np.nan))}, "operator has complex, NaN or infinite entries"),
-        ({"operator": csr_matrix(1j * np.eye(25))}, "operator has complex, NaN"),
-        ({"operator": BilinearForm(lambda u, v, w: np.nan * u * v)}, "operator has complex, NaN"),
         ({"load": identity(7).tocsr()}, r"load has shape \(7, 7\)"),
-        ({"load": csr_matrix(np.full((25, 25), np.inf))}, "load has complex, NaN"),
         ({"source": np.ones(7)}, r"source has shape \(7,\)"),
         ({"source": np.full(25, np.nan)}, "source has 25 NaN"),
-        ({"source": "sun"}, "source has type .*expected real"),
-        ({"source": LinearForm(lambda v, w: np.nan * v)}, "source has 25 NaN"),
         ({"parameters": 3}, "parameters is a int"),
         ({"sensors": None}, "sensors is a NoneType"),
     ],
@@ -311,21 +306,6 @@ def test_bad_input(options, message):
     options = {"operator": convection_diffusion, "parameters": fc.FullSpace(basis), "sensors": SENSORS, **options}
     with pytest.raises(fc.InputError, match=message):
         fc.LinearProblem(basis, **options)
-
-
-def test_bad_data_and_shapes():
-    problem = elliptic("tri P1")
-    q = np.zeros(problem.basis.N)
-    with pytest.raises(fc.InputError, match="data has 3 values; the problem has 5 observations"):
-        problem.misfit_gradient(q, fc.Data(np.ones(3), 0.1))
-    with pytest.raises(fc.InputError, match="data is a ndarray"):
-        problem.misfit_gradient(q, np.ones(5))
-    with pytest.raises(fc.InputError, match=r"state has shape \(3,\)"):
-        problem.residual(np.ones(3), q)
-    with pytest.raises(fc.InputError, match=r"parameter has shape \(\)"):
-        problem.residual(q, 1.0)
-    with pytest.raises(fc.InputError, match="parameter is complex"):
-        problem.solve(1j * q)
 
 
 def test_parameters_on_an_equal_mesh_are_accepted():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from skfem import Basis, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
-from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
+from zoo import ELEMENTS, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -144,15 +144,3 @@ def test_bad_coarse_meshes():
     # Cells of the "coarse" mesh between the centres of the fine cells are not seen at all.
     with pytest.raises(fc.InputError, match="linearly dependent"):
         fc.CoarseSpace(basis, unit_mesh("tri", 3), degree=0).project(np.ones(32))
-
-
-@pytest.mark.parametrize("name", ["disc", "fault", "interval", "l_shape", "l_shape_quads", "plate_with_holes"])
-def test_all_regions_of_a_mesh_that_scikit_fem_read(name):
-    """Its reader keeps the tables of Gmsh as if they were subdomains; they are not."""
-    own = fc.load_mesh(MESHES / f"{name}.msh")
-    mesh = type(own).load(MESHES / f"{name}.msh")
-    assert any(key.startswith("gmsh:") for key in mesh.subdomains)
-    kind = {1: "line P1", 2: "tri P1"}[mesh.dim()] if len(mesh.t) < 4 else "quad Q1"
-    spaces = [fc.RegionSpace(Basis(one, ELEMENTS[kind][1]())) for one in (mesh, own)]
-    assert spaces[0].regions == spaces[1].regions == sorted(own.subdomains)
-    assert np.array_equal(spaces[0].field(np.ones(spaces[0].dimension)), np.ones(mesh.nelements))

@@ -1,6 +1,5 @@
 """Matrices from any code, and several experiments, under every rule that asks for no state."""
 
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -207,38 +206,7 @@ def test_experiments_that_do_not_belong_together():
         fc.Experiments([source([0.2]), source([0.3], space=fc.CosineSpace(source([0.2]).basis, 3))])
 
 
-def test_a_page_of_experiments(tmp_path):
-    both = fc.Experiments([source(part) for part in (POINTS[:4], POINTS[4:])])
-    truth, data = measured(both)
-    learned = fc.Candidate(None, truth)
-    found = fc.no_harm(both, data, baseline=fc.Tikhonov(weight=1.0), learned=learned, rule=RULES["exact"])
-    assert "Experiments" in fc.write_report(found, tmp_path / "page.html").read_text()
-    other = fc.MatrixProblem(operator=np.eye(3), load=np.eye(3, 33), observe=np.eye(3))
-    with pytest.raises(fc.InputError, match="another class"):
-        fc.Experiments([as_matrices(source(POINTS)), other])
-
-
 # Rounding: what a solve, a load and an offset may lose is part of every radius.
-
-
-def exact_solution(K, right):
-    """By fractions, 2 x 2."""
-    (a, b), (c, d) = [[Fraction(float(x)) for x in row] for row in K]
-    det = a * d - b * c
-    return [float((d * right[0] - b * right[1]) / det), float((a * right[1] - c * right[0]) / det)]
-
-
-@pytest.mark.parametrize("power", [0, 4, 8])
-def test_operators_in_odd_units(power):
-    big = 10.0**power
-    K = np.array([[big**2, 0.9 * big], [0.9 * big, 1.0]])
-    L, q = K @ np.array([[1.3, 0.7], [0.9, 1.7]]), np.array([0.6, -0.4])
-    right = [sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(row, q, strict=True)) for row in L]
-    problem = fc.MatrixProblem(operator=K, load=L, observe=np.eye(2))
-    data = fc.Data(exact_solution(K, right), 1e-15)
-    candidate = fc.Tikhonov(weight=1e-30)(problem, data)
-    certificate = fc.certify(problem, data, candidate, fc.ExactRadius())
-    assert certificate.radius.value >= certificate.error(q)
 
 
 @pytest.mark.parametrize("covariance", [None, [1.0, 4.0, 1.0, 9.0], np.diag([1.0, 2.0, 3.0, 4.0]) + 0.5])
@@ -265,28 +233,6 @@ def test_loads_that_cancel():
         F = H @ np.linalg.solve(K, L) @ space.matrix
         assert problem.error(None) >= 1e-6
         assert problem.error(None) >= np.abs(problem.matrix - F).max()
-
-
-class Blur(fc.LinearMap, fc.Problem):
-    def __init__(self, adjoint):
-        self.kernel = np.exp(-((np.linspace(0, 1, 3)[:, None] - np.linspace(0, 1, 6)) ** 2))
-        self.parameters = fc.CoordinateSpace(6)
-        self.scale = adjoint
-
-    observation_count = 3
-    offset = np.zeros(3)
-
-    def apply(self, fields):
-        return np.asarray(self.kernel @ fields)
-
-    def adjoint(self, weights):
-        return self.scale * self.kernel.T @ weights
-
-
-def test_an_adjoint_that_is_none():
-    np.testing.assert_allclose(Blur(1.0).matrix, Blur(1.0).kernel, atol=1e-15)
-    with pytest.raises(fc.InputError, match="adjoint"):
-        _ = Blur(3.0).matrix
 
 
 def test_one_experiment_linear_the_other_not():

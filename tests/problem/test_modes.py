@@ -1,13 +1,11 @@
 """Sines, cosines and eigenmodes: unit norms, order, and eigenvalues from above at known rates."""
 
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from orders import fitted_order
 from scipy.sparse import triu
-from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
+from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2, MeshLine, MeshTri
 from zoo import ELEMENTS, MESHES, unit_basis
 
 import femcert as fc
@@ -50,16 +48,6 @@ def test_frequencies_in_order():
         assert np.array_equal(squares, np.sort(grid)[:k])
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_frequencies_do_not_depend_on_the_unit_of_length(scale):
-    nodes = np.linspace(0.0, scale, 9)
-    square = Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1())
-    assert fc.SineSpace(square, 4).frequencies.T.tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]
-    # 8 by 1: along the long side eight frequencies fit below the second across.
-    strip = Basis(MeshTri.init_tensor(8 * nodes, nodes), ElementTriP1())
-    assert fc.SineSpace(strip, 5).frequencies.T.tolist() == [[j, 1] for j in range(1, 6)]
-
-
 def test_box():
     basis = unit_basis("line P1", 20)
     x = basis.doflocs[0]
@@ -82,17 +70,6 @@ def test_modes_that_the_mesh_does_not_carry():
     with pytest.raises(fc.InputError, match="k is 8, but the mesh has 7 free dofs"):
         fc.EigenmodeSpace(basis, 8)
     fc.CosineSpace(basis, 9).project(np.ones(9))
-
-
-@pytest.mark.parametrize("space", [fc.SineSpace, fc.CosineSpace, fc.EigenmodeSpace])
-def test_bad_counts(space):
-    basis = unit_basis("tri P1", 4)
-    for k in (0, -1, 2.0, "two", True):
-        with pytest.raises(fc.InputError, match="k is"):
-            space(basis, k)
-    if space is not fc.EigenmodeSpace:
-        with pytest.raises(fc.InputError, match=r"k is \(2, 2, 2\)"):
-            space(basis, (2, 2, 2))
 
 
 @pytest.mark.parametrize("boundary", ["dirichlet", "neumann"])
@@ -153,32 +130,6 @@ def test_disc():
     assert values == pytest.approx(exact, rel=5e-3)
 
 
-SCRIPT = """
-import numpy as np, femcert as fc
-from skfem import Basis, ElementTriP1, MeshTri
-nodes = np.linspace(0, 1, 13)
-space = fc.EigenmodeSpace(Basis(MeshTri.init_tensor(nodes, nodes), ElementTriP1()), 6)
-print(space.matrix.tobytes().hex()[:4000], space.eigenvalues.tobytes().hex())
-"""
-
-
-def test_deterministic_across_runs():
-    """Also for the double eigenvalues of the square, whose basis is not unique."""
-    run = [subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, check=True).stdout for _ in range(2)]
-    assert len(run[0]) > 1000
-    assert run[0] == run[1]
-
-
-def test_bad_boundary():
-    basis = Basis(MeshLine(np.linspace(0, 1, 5)), ElementLineP1())
-    with pytest.raises(fc.InputError, match="boundary is 'robin'"):
-        fc.EigenmodeSpace(basis, 1, boundary="robin")
-    with pytest.raises(fc.InputError, match="inner is 'max'"):
-        fc.EigenmodeSpace(basis, 1, inner="max")
-    with pytest.raises(fc.InputError, match="inner is 'max'"):
-        fc.SineSpace(basis, 1, inner="max")
-
-
 @pytest.mark.parametrize("nodes", [20, 59, 60, 61, 62, 90])
 @pytest.mark.parametrize("smallest", [1e-2, 1e-5, 1e-8])
 def test_graded_lines(smallest, nodes):
@@ -212,7 +163,8 @@ DOUBLE = {
 def test_the_same_columns_with_every_backend(domain, boundary):
     """For k that cut a double eigenvalue, such as 2 and 5 on the square, and for others."""
     basis = DOUBLE[domain]()
-    for k in (2, 3, 4, 5, 6, 9):
+    more = fc.EigenmodeSpace(basis, 12, boundary=boundary).matrix
+    for k in (2, 5, 9):
         found = {}
         for name in installed_backends():
             with use_backend(name):
@@ -226,7 +178,7 @@ def test_the_same_columns_with_every_backend(domain, boundary):
         np.testing.assert_allclose(V.T @ K @ V, np.diag(first.eigenvalues), rtol=0, atol=1e-6 * first.eigenvalues[-1])
         assert np.all(np.diff(first.eigenvalues) >= 0.0)
         # More modes begin with the same ones.
-        np.testing.assert_allclose(fc.EigenmodeSpace(basis, 12, boundary=boundary).matrix[:, :k], V, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(more[:, :k], V, rtol=0, atol=1e-8)
 
 
 def _rounded_elsewhere(assemble, rng):
@@ -278,19 +230,6 @@ def test_the_same_columns_with_other_rounding_errors(domain, boundary, monkeypat
         np.testing.assert_allclose(found.eigenvalues, first.eigenvalues[:k], rtol=0, atol=10.0 * rounding)
 
 
-def test_a_step_of_the_domain_is_a_step_of_the_modes():
-    """Where an eigenvalue splits, nothing jumps: each mode of a square stays near those of nearly square rectangles."""
-
-    def modes_of(stretch):
-        nodes = np.linspace(0.0, 1.0, 13)
-        return fc.EigenmodeSpace(Basis(MeshQuad.init_tensor(nodes, stretch * nodes), ElementQuad1()), 3)
-
-    # Eigenvalues within the threshold share a space, and its basis moves by no more than the domain does.
-    square = modes_of(1.0).matrix
-    for step in (1e-9, 3e-9, 1e-8):
-        assert np.abs(modes_of(1.0 + step).matrix - square).max() <= 100.0 * step
-
-
 def test_modes_of_a_double_eigenvalue_do_not_depend_on_the_mesh():
     """To what the mesh resolves: coordinates mean the same on a finer one."""
     coarse, fine = (unit_basis("quad Q2", n) for n in (12, 24))
@@ -329,12 +268,3 @@ def test_one_eigen_computation_unless_an_eigenvalue_is_more_than_double(monkeypa
     asked.clear()
     fc.EigenmodeSpace(basis, 1)
     assert asked == [2, 8]
-
-
-@pytest.mark.parametrize("element", [ElementTriP1(), ElementTriP2()])
-def test_as_many_modes_as_free_dofs(element):
-    basis = Basis(MeshTri().refined(2), element)
-    free = len(basis.complement_dofs(basis.get_dofs()))
-    for k in (free - 2, free - 1, free):
-        V = fc.EigenmodeSpace(basis, k).matrix
-        assert np.allclose(V.T @ fc.EigenmodeSpace(basis, 1).form("l2") @ V, np.eye(k), atol=1e-10)

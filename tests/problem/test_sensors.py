@@ -91,16 +91,6 @@ def test_region_means(name):
     assert fc.RegionSensors(basis, ["west", np.arange(mesh.nelements)]).count == 2
 
 
-def test_means_on_a_real_mesh():
-    mesh = fc.load_mesh(MESHES / "disc.msh")
-    basis = Basis(mesh, ElementTriP1())
-    sensors = fc.RegionSensors(basis, ["inclusion", "background"])
-    area = [basis.dx[mesh.subdomains[name]].sum() for name in ("inclusion", "background")]
-    u = polynomial(1)(basis.doflocs)
-    whole = fc.RegionSensors(basis, [np.arange(mesh.nelements)])
-    assert sensors(u) @ area == pytest.approx(whole(u)[0] * sum(area), rel=1e-12)
-
-
 def test_matrix_sensors():
     dense = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     for matrix in (dense, csr_matrix(dense), dense.tolist(), dense.astype(int)):
@@ -122,12 +112,8 @@ def test_matrix_sensors():
         (np.zeros((0, 3)), "there are no sensors"),
         ([[1.0, np.nan]], r"sensor matrix has 1 NaN or infinite entries, the first at index \(0, 1\)"),
         (csr_matrix([[1.0, np.inf]]), "sensor matrix has NaN or infinite entries"),
-        (csr_matrix([[1.0, 1j]]), "sensor matrix is complex"),
         ([[1.0, 1j]], "sensor matrix is complex"),
-        ("sensors", "sensor matrix has type .*"),
-        ([[1.0, 2.0], [1.0]], "sensor matrix is not an array of numbers"),
         (np.ones(3), r"sensor matrix has shape \(3,\)"),
-        (np.ones((2, 2, 2)), r"sensor matrix has shape \(2, 2, 2\)"),
         ([[1.0, 2.0], [0.0, 0.0]], "sensor 1 is zero"),
         ([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]], "sensors 0 and 2 have the same row"),
     ],
@@ -154,13 +140,9 @@ def test_shapes_of_points():
         ([[0.5, 0.5], [1.5, 0.5], [0.5, -2.0]], r"sensor 1 at \[1\.5, 0\.5\] lies outside the mesh \(2 of 3 do\)"),
         ([[0.5, 0.5], [0.2, 0.2], [0.5, 0.5]], r"sensors 0 and 2 are both at \[0\.5, 0\.5\]"),
         ([], "points is empty"),
-        (np.zeros((0, 2)), "points is empty"),
         ([[0.5, np.nan]], r"points has 1 NaN or infinite entries, the first at index \(0, 1\)"),
         ([0.5, 0.5], r"points has shape \(2,\)"),
         ([[0.5, 0.5, 0.5]], r"points has shape \(1, 3\)"),
-        ([["a", "b"]], "points has type .*"),
-        ([[0.5, 0.5], [0.5]], "points is not an array of numbers"),
-        ([[0.5 + 1j, 0.5]], "points is complex"),
     ],
 )
 def test_bad_points(make, points, message):
@@ -223,23 +205,3 @@ def test_sensors_of_another_mesh_are_refused(case):
         twin = Basis(type(basis.mesh)(basis.mesh.p.copy(), basis.mesh.t.copy()), type(basis.elem)())
         for sensors in (fc.PointSensors(twin, points), fc.MatrixSensors(fc.PointSensors(other, points).matrix)):
             fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e6, 1e-6])
-@pytest.mark.parametrize("name", ["line P1", "tri P2", "quad Q1"])
-def test_radii_out_of_all_proportion(name, scale):
-    unit = unit_basis(name, 6)
-    basis = Basis(type(unit.mesh)(scale * unit.mesh.p, unit.mesh.t), unit.elem)
-    points = scale * np.full((1, basis.mesh.dim()), 0.4)
-    for radius in (1e300, 1e10, 11.0, 1e-10, 1e-20, 1e-290):
-        with pytest.raises(fc.InputError, match=r"radius is .* on a mesh of size"):
-            fc.AverageSensors(basis, points, radius=scale * radius)
-    for radius in (5.0, 0.1, 1e-6):
-        rows = fc.AverageSensors(basis, points, radius=scale * radius).matrix.sum(axis=1)
-        assert np.allclose(rows, 1.0, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [fc.PointSensors, lambda *given: fc.AverageSensors(*given, radius=0.1)])
-def test_points_too_far_for_distances_are_refused(kind):
-    with pytest.raises(fc.InputError, match=r"points has a coordinate of size 1e\+300"):
-        kind(Basis(MeshTri().refined(2), ElementTriP1()), [[1e300, 0.3], [0.2, 0.2]])

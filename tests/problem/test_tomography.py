@@ -112,14 +112,6 @@ def test_mass_of_the_projections():
     assert sums == pytest.approx([total] * 4, rel=2e-3)
 
 
-def test_detector_covers_the_mesh():
-    basis = unit_basis("tri P1", 4)
-    assert fc.RaySensors(basis, angles=[0.0], bins=4).spacing == pytest.approx(0.25)
-    # Across the diagonal the square is sqrt(2) wide.
-    assert fc.RaySensors(basis, angles=[0.0, 45.0], bins=4).spacing == pytest.approx(np.sqrt(2.0) / 4)
-    assert fc.RaySensors(basis, angles=[0.0, 45.0], bins=4, spacing=0.1).spacing == 0.1
-
-
 def test_sampled_rule():
     """Sums of samples, `spacing` apart: by hand at the points; it tends to the exact rule, but is not it."""
     basis = unit_basis("quad Q1", 4)
@@ -160,13 +152,8 @@ def test_there_is_no_state_but_the_image():
     [
         ({"angles": [10.0, 10.0]}, "two angles see the same rays"),
         ({"angles": [10.0, 190.0]}, "two angles see the same rays"),
-        ({"angles": [10.0, -170.0]}, "two angles see the same rays"),
-        ({"angles": [0.0, 180.0]}, "two angles see the same rays"),
         ({"angles": []}, r"angles has shape \(0,\)"),
-        ({"angles": [[1.0, 2.0]]}, r"angles has shape \(1, 2\)"),
-        ({"angles": [np.nan]}, "angles has 1 NaN"),
         ({"bins": 0}, "bins is 0"),
-        ({"bins": 2.5}, r"bins is 2\.5"),
         ({"spacing": 0.0}, r"spacing is 0\.0"),
         ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh"),
         ({"rule": "trapezoidal"}, "rule is 'trapezoidal'"),
@@ -189,13 +176,3 @@ def test_bad_bases():
     other = Basis(unit_mesh("tri", 5), ElementTriP1())
     with pytest.raises(fc.InputError, match="parameters live on another mesh"):
         fc.Tomography(plane, parameters=fc.FullSpace(other), angles=[0.0], bins=3)
-
-
-@pytest.mark.parametrize(
-    "angles", [[0.0, 180.0 - 1e-11], [180.0 - 1e-11, 0.0], [0.0, -1e-11], [1e-11, 180.0], [30.0, 210.0 + 1e-10]]
-)
-def test_angles_that_are_equal_to_rounding(angles):
-    basis = unit_basis("tri P1", 4)
-    with pytest.raises(fc.InputError, match="two angles see the same rays"):
-        fc.RaySensors(basis, angles=angles, bins=3)
-    assert fc.RaySensors(basis, angles=[0.0, 180.0 - 1e-3], bins=3).count == 6

@@ -11,8 +11,6 @@ from posed import coefficient, heat, regions, source, tomography
 from zoo import coefficients
 
 import femcert as fc
-from femcert.certificate import Certificate
-from femcert.paper import Sweep
 
 RULES = [
     fc.ResidualRadius(),
@@ -76,28 +74,3 @@ def test_a_candidate_saved_and_loaded_is_the_same_to_the_last_bit(tmp_path_facto
         here, there = getattr(candidate, field), getattr(again, field)
         assert (here is None) is (there is None)
         assert here is None or here.tobytes() == there.tobytes()
-
-
-@settings(deadline=None, max_examples=10, derandomize=True)
-@given(seed=st.integers(0, 1000))
-def test_certificates_and_constants_as_plain_mappings_and_back(seed):
-    posed = regions("line P1")
-    c = coefficients(posed.problem, seed)
-    for rule in (fc.ResidualRadius(), fc.ExactRadius()):
-        found = fc.certify(posed.problem, posed.data(c, seed=seed), posed.candidate(1.1 * c, off=0.1), rule)
-        assert Certificate.from_dict(found.to_dict()).to_dict() == found.to_dict()
-        constant = found.stability
-        assert fc.Stability.from_dict(constant.to_dict()).to_dict() == constant.to_dict()
-
-
-@settings(deadline=None, max_examples=4, derandomize=True)
-@given(seed=st.integers(0, 10**6), replications=st.integers(1, 3), mismatch=st.floats(0.0, 1.0))
-def test_a_sweep_saved_and_loaded_is_the_same(tmp_path_factory, seed, replications, mismatch):
-    grid = {"sensors": (6, 9), "noise": (0.0, 0.1), "perturbation": (0.1,), "mismatch": (mismatch,)}
-    found = fc.sweep(grid={**grid, "replications": replications}, seed=seed)
-    path = tmp_path_factory.mktemp("records") / "trials.npz"
-    found.save(path)
-    again = Sweep.load(path)
-    assert (again.grid, again.seed, again.rules) == (found.grid, found.seed, found.rules)
-    assert again.records.tobytes() == found.records.tobytes()
-    assert str(again) == str(found)

@@ -135,16 +135,6 @@ def test_a_function_that_is_nan_somewhere_is_never_accepted(where, cut, bad):
         assert found.accepted is False
 
 
-@settings(deadline=None, max_examples=20, derandomize=True)
-@given(place=st.integers(0, 6), bad=st.sampled_from([np.nan, np.inf, -np.inf]))
-def test_a_nan_in_the_data_is_refused_at_once(place, bad):
-    values = np.ones(7)
-    values[place] = bad
-    for arguments in ((values, 0.1), (np.ones(7), bad), (np.ones(7), 0.1, values), (np.ones(7), 0.1, np.diag(values))):
-        with pytest.raises(fc.InputError):
-            fc.Data(*arguments)
-
-
 def test_a_nan_in_the_baseline_is_an_error_and_no_selection():
     posed = source("line P1")
     c = coefficients(posed.problem)

@@ -169,27 +169,6 @@ def test_piecewise_constant_parameters_are_cell_data(ending, tmp_path):
     assert np.array_equal(again.state, selection.state)
 
 
-@pytest.mark.parametrize(("name", "element"), [("triangle P2", ElementTriP1), ("quad Q2", ElementQuad1)])
-def test_linear_parameters_on_the_nodes_of_quadratic_states(name, element, tmp_path):
-    # Away from the origin, where values at the nodes would lose a digit if they were interpolated.
-    mesh = basis_of(name, 6, seed=0).mesh.scaled(0.3).translated((7.1, -3.3))
-    basis, linear = Basis(mesh, ELEMENTS[name][1]()), Basis(mesh, element())
-    sensors = fc.PointSensors(basis, mesh.p[:, mesh.t[:, 5:11]].mean(axis=1).T)
-    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(linear), sensors=sensors)
-    q = np.random.default_rng(0).standard_normal(linear.N)
-    own = fc.Candidate(problem.solve(q), q)
-    path = write_fields(undecided(problem, own, own), tmp_path / "fields.vtu")
-    found = meshio.read(path)
-    assert found.cells[0].type == {"triangle P2": "triangle6", "quad Q2": "quad9"}[name]
-    edges = slice(linear.N, linear.N + mesh.nfacets)
-    assert np.allclose(found.points[edges, :2], mesh.p[:, mesh.facets].mean(axis=1).T)
-    assert np.allclose(found.point_data["parameter"][edges], q[mesh.facets].mean(axis=0), rtol=0.0, atol=1e-12)
-    again = fc.Candidate.from_file(problem, path)
-    assert np.array_equal(again.parameter, q)
-    assert np.array_equal(again.state, own.state)
-    assert again.interpolation.differences["parameter"] < 1e-12
-
-
 def test_states_at_several_times_are_numbered(tmp_path):
     basis = basis_of("line P1", 8)
     problem = fc.HeatInitial(
@@ -241,19 +220,3 @@ def test_a_selection_from_a_file_needs_its_problem(tmp_path):
     other = source_problem(basis_of("quad Q1", 3))
     with pytest.raises(fc.InputError, match=r"parameter has shape \(25,\); expected \(16,\)"):
         write_fields(loaded, tmp_path / "fields.vtu", problem=other)
-
-
-def test_bad_input_leaves_what_was_there(tmp_path):
-    selection = select(source_problem(basis_of("triangle P1")))
-    for path in ("fields.vtk", "fields", 3, None):
-        with pytest.raises(fc.InputError, match=r"expected a file name that ends in \.vtu or \.xdmf"):
-            write_fields(selection, path)
-    with pytest.raises(fc.InputError, match="selection is a str; expected a Selection"):
-        write_fields("selection", tmp_path / "fields.vtu")
-    (tmp_path / "fields.vtu").mkdir()
-    with pytest.raises(fc.InputError, match=r"fields\.vtu is a directory"):
-        write_fields(selection, tmp_path / "fields.vtu")
-    (tmp_path / "file").write_text("here")
-    with pytest.raises(fc.InputError, match="cannot write"):
-        write_fields(selection, tmp_path / "file" / "fields.vtu")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["fields.vtu", "file"]

@@ -9,14 +9,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from skfem import MeshLine, MeshQuad, MeshTri
+from skfem import MeshLine, MeshTri
 
-import femcert as fc
 from femcert.mesh.refine import refined
-from femcert.report import plot_meshes, plot_study, style, write_report
-from femcert.report.study import _spread, holds, reference_slope, study_figure, study_page
+from femcert.report import style, write_report
+from femcert.report.study import holds, study_figure, study_page
 from femcert.study import Level, Study
-from femcert.study.study import COLUMNS
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
@@ -86,11 +84,8 @@ def full():
 STUDIES = {
     "triangles": study(MeshTri.init_lshaped()),
     "lines": study(MeshLine(np.linspace(0.0, 1.0, 4)), 8),
-    "quadrilaterals": study(MeshQuad(), 3),
     "one level": study(MeshTri(), 1, truth=truth),
-    "two levels": study(MeshTri(), 2),
     "exact": study(MeshTri(), 2, lower=lambda *_: 0.0, upper=lambda *_: 0.0, truth=lambda *_: 0.0),
-    "growing": study(MeshTri(), 3, upper=lambda i, n: 2.0 * n),
     "baseline only": study(MeshTri(), 3, radius_baseline=lambda i, n: 10.0**-i),
 }
 
@@ -101,14 +96,6 @@ def check_picture(path):
     assert image.shape[1] >= 600
     inked = np.mean(np.any(image[::5, ::5] < 0.98, axis=2))
     assert 0.01 < inked < 0.9
-
-
-def test_pictures_of_a_study(tmp_path):
-    found = STUDIES["two levels"]
-    assert plot_study(found, tmp_path / "new" / "study.png") == tmp_path / "new" / "study.png"
-    check_picture(tmp_path / "new/study.png")
-    check_picture(plot_meshes(found, str(tmp_path / "meshes.png")))
-    assert sorted(p.name for p in tmp_path.rglob("*.*")) == ["meshes.png", "study.png"]
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -171,40 +158,3 @@ def test_why_it_ended(full, stopped, word):
     text, _ = words(study_page(replace(full, stopped=stopped, adaptive=True)))
     assert word in text
     assert "Dörfler" in text
-
-
-def test_reference_slopes():
-    assert reference_slope(-0.48) == (-0.5, "-1/2")
-    assert reference_slope(-1.05) == (-1.0, "-1")
-    assert reference_slope(-0.75) == (-0.75, "-0.75")
-    assert _spread(1, 6) == [0]
-    assert _spread(20, 6)[0] == 0
-    assert _spread(20, 6)[-1] == 19
-    assert len(_spread(20, 6)) == 6
-
-
-@pytest.mark.parametrize("draw", [plot_study, plot_meshes, write_report])
-def test_only_studies(draw, tmp_path):
-    with pytest.raises(fc.InputError, match="is a dict; expected"):
-        draw({}, tmp_path / ("file.html" if draw is write_report else "file.png"))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("last", "labels"), [(30_000, {"2,000", "5,000"}), (3_000_000, {"10,000", "100,000"})])
-def test_ticks_are_numbers_to_read(last, labels):
-    rows = [Level(level=i, elements=n, dofs=n, h=1.0, lower=20.0 / n, upper=30.0 / n, seconds=0.0)
-            for i, n in enumerate((1_100, last))]  # fmt: skip
-    meshes = 2 * (MeshTri(),)
-    shares = 2 * (np.ones(2),)
-    figure = study_figure(
-        Study(tuple(rows), "levels", False, 0.5, "equilibrated", "energy", meshes, shares, (None, None))
-    )
-    figure.draw_without_rendering()
-    shown = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert labels <= set(shown)
-
-
-def test_each_column_has_a_heading():
-    from femcert.report.study import HEADINGS
-
-    assert set(HEADINGS) == set(COLUMNS) - {"estimates"}

@@ -19,7 +19,7 @@ OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-quic", "--remote-debugging-pipe",
 )  # fmt: skip
-NAMES = ("accepted", "crash", "heat", "tomography", "line", "dominance", "stochastic")
+NAMES = ("accepted", "crash", "heat", "tomography", "line", "dominance", "stochastic", "regions", "several")
 # Seconds after which a silent browser is given up.
 PATIENCE = 120.0
 

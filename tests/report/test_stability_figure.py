@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ from skfem import (
     ElementLineP1,
     ElementLineP2,
     ElementQuad1,
-    ElementQuad2,
     ElementTriP1,
     ElementTriP2,
     MeshLine,
     MeshQuad,
-    MeshTet,
     MeshTri,
 )
 
@@ -69,13 +66,9 @@ PROBLEMS = {
     "line P2": lambda: source(LINE, ElementLineP2(), sines, np.linspace(0.1, 0.6, 8)),
     "line P0": lambda: source(LINE, ElementLineP1(), halves, [0.2, 0.3, 0.7]),
     "one direction": lambda: source(LINE, ElementLineP1(), lambda basis: fc.SineSpace(basis, 1), [0.2, 0.7]),
-    "L-shape": l_shape,
     "disc": disc,
     "P2": lambda: source(MeshTri().refined(3), ElementTriP2(), sines),
     "Q1": lambda: source(MeshQuad().refined(3), ElementQuad1(), sines),
-    "Q2, wide": lambda: source(
-        MeshQuad.init_tensor(np.linspace(0.0, 3.0, 13), np.linspace(0.0, 1.0, 5)), ElementQuad2(), halves
-    ),
 }
 
 
@@ -92,11 +85,10 @@ def check_picture(path):
     assert 0.01 < np.mean(np.any(image[::5, ::5] < 0.98, axis=2)) < 0.9
 
 
-@pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_any_field_is_drawn(name, noisy, tmp_path):
+def test_any_field_is_drawn(name, tmp_path):
     found = fc.stability(PROBLEMS[name]())
-    level = float(np.sqrt(found.sigma_max * found.sigma_min)) if noisy else None
+    level = float(np.sqrt(found.sigma_max * found.sigma_min)) if "P" in name else None
     path = tmp_path / "new" / "stability.png"
     assert fc.plot_stability(found, str(path), noise_level=level) == path
     check_picture(path)
@@ -190,21 +182,6 @@ def test_a_modulus_alone(tmp_path):
     assert not (tmp_path / "none.png").exists()
 
 
-def test_beyond_the_range_the_picture_ends_where_the_modulus_does(monkeypatch):
-    found = fc.stability(ball(), levels=(1e-3, 1e-2))
-    call = Modulus.__call__
-
-    def limited(self, eps):
-        if np.min(eps) < 0.9e-3:
-            raise fc.UncertifiedError("infinite to rounding")
-        return call(self, eps)
-
-    monkeypatch.setattr(Modulus, "__call__", limited)
-    assert modulus_figure(found).axes[0].get_xlim() == pytest.approx((1e-3, 1e-2))
-    with pytest.raises(fc.UncertifiedError, match="to rounding"):
-        modulus_figure(found, (1e-4, 1e-2))
-
-
 def test_what_is_not_there_is_not_drawn(tmp_path):
     path = tmp_path / "picture.png"
     found = fc.stability(heat())
@@ -226,18 +203,3 @@ def test_what_is_not_there_is_not_drawn(tmp_path):
         with pytest.raises(fc.InputError, match="levels"):
             fc.plot_modulus(conditional, path, levels=levels)
     assert not list(tmp_path.iterdir())
-
-
-def test_in_space_nothing_is_drawn(tmp_path):
-    found = fc.stability(heat())
-    space = replace(found.directions, space=type("Space", (), {"basis": type("Basis", (), {"mesh": MeshTet()})}))
-    with pytest.raises(fc.InputError, match="dimension 3"):
-        fc.plot_stability(replace(found, directions=space), tmp_path / "picture.png")
-
-
-def test_a_directory_in_the_way_stays(tmp_path):
-    (tmp_path / "picture.png").mkdir()
-    found = fc.stability(heat())
-    with pytest.raises(fc.InputError, match=r"picture\.png is a directory"):
-        fc.plot_stability(found, tmp_path / "picture.png")
-    assert [p.name for p in tmp_path.iterdir()] == ["picture.png"]

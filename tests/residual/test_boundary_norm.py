@@ -24,7 +24,6 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.linalg import factorization_count
 from femcert.residual.boundary import _lift_square
 from femcert.residual.edges import Edges
 
@@ -338,33 +337,6 @@ def test_forms_of_the_user_s_own():
     linear = fc.Polynomial(lambda x: x[0], 1)
     straight = fc.LinearProblem(basis, operator=stiff, definite=True, dirichlet=linear, **common)
     assert fc.boundary_norm(straight, u).side == "estimate"
-
-
-def test_lumping_does_not_change_the_norm_and_factorizations_are_reused():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    u = np.random.default_rng(7).standard_normal(basis.N)
-    plain, lumped = (any_source(basis, reaction=5.0, mass=mass) for mass in ("consistent", "lumped"))
-    assert fc.boundary_norm(lumped, u).value == pytest.approx(fc.boundary_norm(plain, u).value, rel=1e-10)
-    made = factorization_count()
-    for problem in (plain, lumped):
-        fc.boundary_norm(problem, 2.0 * u)
-    assert factorization_count() == made
-    fresh = any_source(basis)
-    fresh.solve(np.zeros(basis.N))
-    made = factorization_count()
-    fc.boundary_norm(fresh, u)
-    assert factorization_count() == made
-
-
-def test_wrong_input():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of 'energy', 'h1'"):
-        fc.boundary_norm(any_source(basis), np.zeros(basis.N), norm="l2")
-    with pytest.raises(fc.InputError, match="state has shape"):
-        fc.boundary_norm(any_source(basis), np.zeros(3))
-    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
-    with pytest.raises(fc.UncertifiedError, match="state equation"):
-        fc.boundary_norm(image, np.zeros(basis.N))
 
 
 SMALL = any_source(Basis(MeshQuad().refined(2), ElementQuad2()), conductivity=3.0, dirichlet=0.0)

@@ -141,12 +141,6 @@ def test_a_boundary_value_that_jumps_has_no_upper_bound(element):
     assert "jumps" in found.source
 
 
-def test_values_that_contradict_each_other_in_a_corner_are_refused_in_small_units():
-    basis = Basis(MeshTri().refined(1).with_defaults(), ElementTriP1())
-    with pytest.raises(fc.InputError, match="contradicts"):
-        any_source(basis, dirichlet={"left": 0.0, "bottom": 5e-13})
-
-
 def test_the_lower_bound_of_a_resting_trajectory_is_not_above_its_initial_error():
     basis = Basis(MeshTri().refined(1), ElementTriP1())
     problem = any_heat(basis, times=1.0, steps=2)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exact_cases import build, draw
 from plain import any_heat, any_source
 from skfem import (
     Basis,
@@ -79,67 +78,6 @@ def test_on_the_trial_space_a_galerkin_solution_has_no_residual(kind):
     assert fc.dual_norm(problem, galerkin, "riesz").lower.value <= 1e-11 * size
     # Beyond the trial space there is one.
     assert fc.dual_norm(problem, galerkin, "enriched").lower.value >= 1e-3 * size
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", ["line P2", "P1", "P2", "Q1"])
-def test_bounds_scale_with_state_and_source(kind, method):
-    problem = a_problem(kind, levels=2)
-    one = noisy(problem)
-    bound = fc.dual_norm(problem, one, method).best
-    for s in (-3.0, 1e-6, 1e8):
-        scaled = fc.dual_norm(problem, fc.Candidate(s * one.state, s * one.parameter), method).best
-        assert scaled.value == pytest.approx(abs(s) * bound.value, rel=1e-9)
-        assert scaled.side == bound.side
-
-
-def moved(case, state, move, order, flips):
-    """The same problem and state on a mesh that is moved, renumbered, with other vertices first."""
-    old = case.problem.basis
-    mesh = old.mesh
-    place = np.empty(mesh.nvertices, dtype=int)
-    place[order] = np.arange(mesh.nvertices)
-    t = place[mesh.t]
-    n = len(t)
-    t = np.array([t[(i + flips) % n, np.arange(t.shape[1])] for i in range(n)]) if flips is not None else t
-    turned = np.flatnonzero(np.arange(t.shape[1]) % 3 == 0)
-    t[:, turned] = t[::-1][:, turned]
-    new = Basis(type(mesh)(move(mesh.p[:, order]), t[:, ::-1].copy()), type(old.elem)())
-    source = Basis(new.mesh, type(case.problem.parameters.basis.elem)())
-    here = match(move(old.doflocs), new.doflocs)
-    there = match(move(case.problem.parameters.basis.doflocs), source.doflocs)
-    problem = any_source(new, source, conductivity=case.a)
-    return problem, fc.Candidate(state[here], case.parameter[there])
-
-
-def match(old, new):
-    distance = np.linalg.norm(old[:, :, None] - new[:, None, :], axis=0)
-    assert distance.min(axis=0).max() < 1e-9
-    return distance.argmin(axis=0)
-
-
-@pytest.mark.parametrize("element", ["P1", "P2", "Q1", "Q2"])
-def test_bounds_do_not_see_numbers_and_places(element):
-    rng = np.random.default_rng(11)
-    case = build(rng, element, "constant", "dirichlet", 0.0)
-    state = case.state("noise", rng)
-    problem = case.problem
-    original = fc.dual_norm(problem, case.candidate(state))
-    angle = 0.7
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    mesh = problem.basis.mesh
-    every, some = np.arange(mesh.nvertices), rng.permutation(mesh.nvertices)
-    corners = rng.integers(0, len(mesh.t), mesh.nelements)
-    for move, order, flips in (
-        (lambda x: x, some, corners),
-        (lambda x: x + np.array([3.0, -20.0]).reshape(2, 1), every, None),
-        (lambda x: turn @ x, every, corners),
-    ):
-        again = fc.dual_norm(*moved(case, state, move, order, flips))
-        assert again.upper.side == original.upper.side == "upper"
-        # Walks around vertices start elsewhere, and conjugate gradients may stop a step earlier: hardly visible.
-        assert again.upper.value == pytest.approx(original.upper.value, rel=3e-3)
-        assert again.lower.value == pytest.approx(original.lower.value, rel=3e-3)
 
 
 @pytest.mark.parametrize("kind", ["line P1", "P1", "P2", "Q1", "Q2"])
@@ -225,6 +163,12 @@ def test_wrong_input_is_refused():
         fc.dual_norm(good, problem)
 
 
+def match(old, new):
+    distance = np.linalg.norm(old[:, :, None] - new[:, None, :], axis=0)
+    assert distance.min(axis=0).max() < 1e-9
+    return distance.argmin(axis=0)
+
+
 def folded(kind):
     mesh = ELEMENTS[kind][0]().refined(2)
     p = mesh.p.copy()
@@ -257,13 +201,3 @@ def test_two_domains_that_touch_in_a_vertex_add_up(kind):
     whole = fc.dual_norm(any_source(both), candidate)
     assert whole.upper.value == pytest.approx(np.hypot(*(p.upper.value for p in parts)), rel=3e-3)
     assert whole.lower.value == pytest.approx(np.hypot(*(p.lower.value for p in parts)), rel=3e-3)
-
-
-def test_results_are_kept_and_read_only():
-    case, state, _ = draw("P1", 1)
-    result = fc.dual_norm(case.problem, case.candidate(state))
-    assert result.lower is result.lower
-    assert result.best is result.upper
-    with pytest.raises(ValueError, match="read-only"):
-        result.indicators[0] = 0.0
-    assert "<= ‖r‖ <=" in repr(result)

@@ -69,16 +69,6 @@ def test_gradients_by_differences(element):
             np.testing.assert_allclose(np.broadcast_to(slope[j], difference.shape), difference, atol=1e-7)
 
 
-@pytest.mark.parametrize("element", ELEMENTS, ids=NAMES)
-def test_the_functions_are_a_basis(element):
-    n = len(element.doflocs)
-    X = inside(3 if isinstance(element, HierarchicalTri) else 4, 60)
-    values = np.array([element.lbasis(X, i)[0] for i in range(n)])
-    size = {("HierarchicalTri", 2): 6, ("HierarchicalTri", 3): 10}.get((type(element).__name__, element.degree))
-    assert n == (size or (element.degree + 1) ** 2)
-    assert np.linalg.matrix_rank(values) == n
-
-
 @pytest.mark.parametrize("vertices", [3, 4])
 @pytest.mark.parametrize("degree", [2, 3])
 def test_functions_are_continuous(vertices, degree):

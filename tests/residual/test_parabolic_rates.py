@@ -18,7 +18,6 @@ from skfem import (
 from zoo import one_dof
 
 import femcert as fc
-from femcert.residual.heat import has_trajectory
 
 
 def heat(basis, scheme="crank-nicolson", steps=4, time=0.1, parameters=fc.FullSpace, **options):
@@ -114,14 +113,6 @@ def test_a_parameter_of_another_degree():
     assert zero.lower.value == pytest.approx(zero.upper.value, rel=1e-11)
 
 
-def test_nothing_is_nothing():
-    basis = line(6)
-    found = fc.space_time_norm(heat(basis), fc.Candidate(np.zeros((basis.N, 5)), np.zeros(basis.N)))
-    assert (found.upper.value, found.lower.value, found.initial.value, found.residual.value) == (0.0, 0.0, 0.0, 0.0)
-    assert not found.steps.any()
-    assert not found.steps.flags.writeable
-
-
 def test_one_step_is_continued_linearly():
     basis = line(6)
     norms = []
@@ -132,53 +123,12 @@ def test_one_step_is_continued_linearly():
     assert norms[0] == pytest.approx(norms[1], rel=1e-10)
 
 
-def test_the_lower_bound_only_if_wanted():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem, candidate = solved(basis, "backward-euler", 2)
-    without = fc.space_time_norm(problem, candidate, below=False)
-    assert without.lower is None
-    assert without.upper.value == fc.space_time_norm(problem, candidate).upper.value
-
-
 def test_a_diffusivity_that_is_no_polynomial_gives_estimates():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
     problem, candidate = solved(basis, "backward-euler", 2, diffusivity=lambda x: np.exp(2.0 * x[0]))
     found = fc.space_time_norm(problem, candidate)
     assert {found.upper.side, found.lower.side, found.residual.side} == {"estimate"}
     assert found.lower.value <= found.upper.value <= 1.2 * found.lower.value
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.int32, np.float32])
-def test_states_of_any_number_type(kind):
-    basis = line(6)
-    problem, _ = solved(basis, "crank-nicolson", 3)
-    q = np.sin(np.pi * basis.doflocs[0])
-    u = np.outer(np.rint(100 * q), [1, 0, 1, 0])
-    found = fc.space_time_norm(problem, fc.Candidate(u.astype(kind), q))
-    assert found.upper.value == fc.space_time_norm(problem, fc.Candidate(u, q)).upper.value
-
-
-def test_coefficients_are_looked_at_once(monkeypatch):
-    # The rule of quadrature, and constants that depend on it, are kept while the coefficients stay the same.
-    calls = []
-    rule = fc.residual.workspace.choose_rule
-    monkeypatch.setattr(fc.residual.workspace, "choose_rule", lambda *a, **k: calls.append(1) or rule(*a, **k))
-    problem, candidate = solved(line(8), "crank-nicolson", 6, diffusivity=lambda x: 1.0 + x[0])
-    fc.space_time_norm(problem, candidate)
-    assert 1 <= len(calls) <= len(fc.residual.line.DEGREES)
-
-
-def test_what_gives_no_trajectory_is_named():
-    basis = line(6)
-    problem, candidate = solved(basis, "crank-nicolson", 3)
-    later = fc.Candidate(candidate.state[:, -1], candidate.parameter)
-    assert has_trajectory(problem, candidate)
-    assert not has_trajectory(problem, later)
-    with pytest.raises(fc.UncertifiedError, match=r"shape \(13,\), no trajectory.*\(13, 4\).*problem.trajectory"):
-        fc.space_time_norm(problem, later)
-    exact = heat(basis, "exact")
-    with pytest.raises(fc.UncertifiedError, match=r"scheme 'crank-nicolson' or 'backward-euler'"):
-        fc.space_time_norm(exact, fc.Candidate(exact.solve(candidate.parameter), candidate.parameter))
 
 
 def test_an_insulated_boundary_has_no_energy_norm():

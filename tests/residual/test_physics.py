@@ -18,7 +18,6 @@ from skfem.helpers import dot, grad
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
 from femcert.residual import evaluate, strong_rms
-from femcert.residual.residuals import PDE_NORMS, physics_residuals
 
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
 SIDE_OF = {"equilibrated": "upper", "enriched": "lower", "riesz": "lower", "indicator": "estimate"}
@@ -167,15 +166,6 @@ def test_heat_states_without_a_trajectory_use_that_of_the_problem():
     assert moved.value == pytest.approx(own.residual.value + np.sqrt(shift[:, 1] @ M @ shift[:, 1]), rel=1e-10)
 
 
-def test_one_observation_time():
-    problem = heat(times=0.1)
-    q = np.sin(np.pi * problem.basis.doflocs[0])
-    assert problem.solve(q).ndim == 1
-    pde, _ = components(problem, fc.Candidate(problem.solve(q), q), "equilibrated")
-    whole = fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q))
-    assert pde.value == pytest.approx(whole.residual.value, rel=1e-10)
-
-
 def test_what_heat_cannot_have():
     exact = heat("exact")
     q = np.ones(exact.basis.N)
@@ -216,16 +206,6 @@ def test_own_forms_have_the_riesz_representative_only():
     with pytest.raises(fc.UncertifiedError, match=r"not said to be definite.*norm='h1'"):
         components(own(definite=False), candidate, "riesz")
     assert components(own(definite=False), candidate, "riesz", "h1")[0].value > 0.0
-
-
-def test_unknown_names():
-    problem = source("line")
-    candidate = disturbed(problem)
-    with pytest.raises(fc.InputError, match="pde_norm is 'l2'; expected one of 'rms', 'equilibrated'"):
-        physics_residuals(problem, candidate, candidate.state, pde_norm="l2", norm="energy")
-    with pytest.raises(fc.InputError, match="norm is 'l2'; expected one of"):
-        components(problem, candidate, "equilibrated", "l2")
-    assert set(PDE_NORMS) == {"rms", *SIDE_OF}
 
 
 def test_a_constant_boundary_defect_is_seen():

@@ -251,14 +251,6 @@ def dense_rule(mesh, n=25):
     return X, np.full(X.shape[1], 0.5 / X.shape[1])
 
 
-def test_light_rules_have_fewer_points():
-    basis = Basis(MeshTri().refined(1), ElementTriP1())
-    heavy, light = (rules_of(basis, Given(1.0, "a"), energy=True, light=light) for light in (False, True))
-    assert light.exact
-    assert light.order < heavy.order
-    assert heavy.words == "quadrature exact"
-
-
 def test_an_exponential_that_varies_wildly_says_how_little_is_known():
     mesh = a_mesh("tri")
     rule = rules_of(Basis(mesh, ElementTriP1()), a_field(mesh, "tri", "exp P1", size=8.0), energy=True)

@@ -275,9 +275,3 @@ def test_the_reduced_gradient_is_the_derivative_of_the_objective(weight, space):
     assert g @ direction == pytest.approx(slope, rel=1e-8)
     norm = fc.reduced_gradient_norm(problem, data, parameters.field(c), weight=weight)
     assert norm == pytest.approx(np.sqrt(g @ parameters.solve_gram(g)), rel=1e-8)
-
-
-def test_a_negative_weight_of_the_gradient_is_refused():
-    problem = line_problem()
-    with pytest.raises(fc.InputError, match=r"weight is -1.0; expected at least 0"):
-        fc.reduced_gradient_norm(problem, fc.Data(np.zeros(7), 0.0), np.zeros(problem.basis.N), weight=-1.0)

@@ -152,7 +152,7 @@ def test_what_the_record_holds(tmp_path):
         raise AssertionError(name)
 
     record = json.loads((tmp_path / "s.json").read_text(), parse_constant=refuse)
-    assert record["schema"] == SCHEMA == "femcert.selection/1"
+    assert record["schema"] == SCHEMA == "femcert.selection/2"
     for package in ("femcert", "scikit-fem", "numpy", "scipy"):
         assert record["versions"][package] == version(package)
     assert record["seeds"] == {"rule": 11}
@@ -256,9 +256,9 @@ def test_truncated_files(saved, share):
         (b"not json", "cannot be read as JSON"),
         (b"\xff\xfe\x00", "cannot be read as JSON"),
         (b"[" * 100_000, "cannot be read as JSON"),
-        (b"[1, 2]", "not a selection of the schema femcert.selection/1"),
+        (b"[1, 2]", "not a selection of the schema femcert.selection/2"),
         (b"{}", "not a selection of the schema"),
-        (b'{"schema": "femcert.selection/2"}', "not a selection of the schema femcert.selection/1"),
+        (b'{"schema": "femcert.selection/3"}', "not a selection of the schema femcert.selection/2"),
         (b'{"schema": "femcert.selection/1"}', "is damaged: KeyError 'state'"),
         (b"null", "not a selection"),
     ],

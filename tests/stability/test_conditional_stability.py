@@ -7,7 +7,6 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.stability import Stability
 
 
 def problem_on(basis, count=9, radius=5.0):
@@ -59,18 +58,6 @@ def test_exponent_envelope_and_modulus():
         assert found.modulus(eps).value <= found.radius(eps) * (1.0 + 1e-12)
     assert found.radius(10.0 * high) == found.modulus(10.0 * high).value
     assert problem.parameters.norm(found.weakest) == pytest.approx(1.0)
-
-
-def test_saved_and_loaded():
-    problem = problem_on(BASES["line"]())
-    found = fc.stability(problem, levels=(1e-4, 1e-2))
-    loaded = Stability.from_dict(found.to_dict())
-    assert loaded.levels == (1e-4, 1e-2)
-    assert loaded.radius(1e-3) == found.radius(1e-3)
-    with pytest.raises(fc.UncertifiedError, match="covers noise levels"):
-        loaded.radius(1.0)
-    with pytest.raises(fc.UncertifiedError, match="within_ball"):
-        loaded.modulus(1e-3)
 
 
 def test_refused():

@@ -5,7 +5,6 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP2, MeshLine, MeshTri
 
 import femcert as fc
-from femcert.problem.space import ParameterSpace
 
 POINTS = np.array([0.11, 0.27, 0.44, 0.63, 0.85])
 SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
@@ -80,11 +79,6 @@ def test_errors_that_are_not_included_are_refused(place):
         PLACES[place](fc.Polynomial(ramp, 1, 1e-3))
 
 
-def test_the_column_is_named():
-    with pytest.raises(fc.UncertifiedError, match=r"the column functions\[1\] of the class is a function"):
-        PLACES["column"](ramp)
-
-
 def test_functions_of_a_heat_equation():
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
     sensors = fc.PointSensors(basis, POINTS[:, None])
@@ -129,12 +123,6 @@ def test_the_error_of_a_column_is_included():
     G = np.minimum(POINTS[:, None], x) * (1.0 - np.maximum(POINTS[:, None], x))
     B = np.column_stack([np.ones_like(x), wave(x[None])])
     assert wide <= sigma(G @ (w[:, None] * B), B.T @ (w[:, None] * B))
-
-
-def test_fields_need_no_declaration():
-    basis = Basis(MeshTri().refined(3), ElementTriP2())
-    matrix = fc.FunctionSpace(basis, [ramp, lambda x: np.cos(x[1])]).matrix
-    assert constant(plane(space=lambda basis: ParameterSpace(basis, matrix))).side == "upper"
 
 
 @pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])

@@ -60,20 +60,6 @@ def test_no_noise_leaves_what_is_not_seen():
     assert loaded.radius(0.0) == stability.radius(0.0)
 
 
-def test_a_guarantee_that_is_not_given_is_refused():
-    problem = on_ball(2)
-    with pytest.raises(fc.UncertifiedError, match="continuous"):
-        fc.stability(problem, levels=(1e-4, 1e-2), guarantee="continuous")
-    for method, why in (("sparse", "chooses its own route"), ("quick", "method")):
-        with pytest.raises(fc.InputError, match=why):
-            fc.stability(problem, levels=(1e-4, 1e-2), method=method)
-    basis = problem.basis
-    halves = fc.RegionSpace(basis, list(np.array_split(np.arange(basis.mesh.nelements), 2)))
-    small = fc.EllipticSource(basis, parameters=halves, sensors=problem.sensors)
-    with pytest.raises(fc.UncertifiedError, match="sparse"):
-        fc.stability(small, method="sparse", guarantee="continuous")
-
-
 def test_the_sparse_route_says_what_is_not_seen():
     basis = Basis(MeshTri().refined(2), ElementTriP1())
     problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(basis.N)))

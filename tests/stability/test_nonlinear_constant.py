@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
@@ -13,7 +11,6 @@ from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.report.stability_figure import stability_message
-from femcert.stability import Validity
 
 
 def line(m=12, k=3, **options):
@@ -177,23 +174,6 @@ def test_estimates_say_why():
     linear = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
     plain = fc.stability(linear)
     assert (plain.reason, plain.validity, plain.scope) == ("", None, "discrete")
-
-
-def test_save_and_load():
-    problem = line()
-    truth = truth_of(problem)
-    for noise, scope in ((1e-5, "discrete"), (0.3, "estimate")):
-        found = fc.stability(problem, at=truth, data=whitened(problem, truth, noise, None))
-        assert found.scope == scope
-        record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        again = fc.Stability.from_dict(record)
-        assert again.to_dict() == found.to_dict()
-        assert (again.constant, again.scope, again.reason) == (found.constant, scope, found.reason)
-        assert again.validity == found.validity
-        assert isinstance(again.validity, Validity) == (scope == "discrete")
-        # Files of before.
-        old = fc.Stability.from_dict({key: record[key] for key in record if key not in ("validity", "reason")})
-        assert (old.reason, old.validity, old.constant) == ("", None, found.constant)
 
 
 def test_radii_stay_estimates_with_the_same_formula_for_all():

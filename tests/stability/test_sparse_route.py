@@ -107,17 +107,3 @@ def test_refused():
     )
     with pytest.raises(fc.InputError, match="stationary"):
         fc.stability(heat, method="sparse")
-
-
-def test_too_many_global_modes_are_told_the_way_out():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 1601)), ElementLineP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 1501), sensors=fc.MatrixSensors(identity(basis.N, format="csr")[1:-1])
-    )
-    with pytest.raises(fc.InputError, match="use method='dense', an SVD of 1599 x 1501 numbers"):
-        fc.stability(problem)
-    # Sines are eigenvectors of stiffness and mass of P1: K x = 4 n² s² / (1 - 2/3 s²) M x, s = sin(j pi / 2n).
-    found = fc.stability(problem, method="dense")
-    s2 = np.sin(0.5 * np.pi * np.arange(1, 1502) / 1600) ** 2
-    exact = np.sort(np.sqrt(1600.0 * (1.0 - 2.0 / 3.0 * s2)) / (4.0 * 1600**2 * s2))[::-1]
-    np.testing.assert_allclose(found.singular_values, exact, rtol=1e-7)

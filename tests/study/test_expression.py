@@ -51,7 +51,7 @@ def by_python(text, **names):
     return eval(compile(tree, "formula", "eval"), {"__builtins__": {}}, names)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @example("(cosh(2))**3", 0.0, 0.0)
 @example("atan2(x, -(0))", 0.0, 0.0)
 @given(st.recursive(LEAVES, grown, max_leaves=8), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0))
@@ -72,89 +72,22 @@ def test_the_same_as_python(text, x, y):
         np.testing.assert_array_equal(found, np.broadcast_to(np.asarray(expected, dtype=float), 1))
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
-def test_one_value_for_each_point(shape):
-    points = np.random.default_rng(0).uniform(0.0, 1.0, (2, *shape))
-    np.testing.assert_allclose(Expression("x + 2*y")(points), points[0] + 2.0 * points[1])
-    assert Expression("3")(points).shape == shape
-
-
 def test_a_formula_without_coordinates_is_a_number():
     assert number_or_expression("2*pi", "key") == 2.0 * np.pi
     assert isinstance(number_or_expression("2*x", "key"), Expression)
     assert number_or_expression(3, "key") == 3
 
 
-ATTACKS = {
-    "import": "__import__('os').system('true')",
-    "builtin": "open('/etc/passwd')",
-    "eval": "eval('1')",
-    "attribute": "x.__class__",
-    "attribute of a number": "(1).__class__.__bases__",
-    "method": "x.tofile('here')",
-    "call of a call": "sin(1)(2)",
-    "call of an attribute": "x.sum()",
-    "subscript": "x[0]",
-    "slice": "x[:]",
-    "lambda": "lambda: 1",
-    "called lambda": "(lambda: 1)()",
-    "list": "[1, 2]",
-    "tuple": "1, 2",
-    "dictionary": "{1: 2}",
-    "comprehension": "[i for i in x]",
-    "generator": "sum(i for i in x)",
-    "text": "'a' * 10",
-    "long text": "'a' * 999999999",
-    "f-text": "f'{x}'",
-    "bytes": "b'a'",
-    "complex": "1j",
-    "boolean": "True",
-    "nothing": "None",
-    "dots": "...",
-    "comparison": "x < 1",
-    "condition": "1 if x else 2",
-    "and": "x and y",
-    "not": "not x",
-    "bits": "x | 1",
-    "shift": "1 << 99999999",
-    "inverted": "~1",
-    "matrix product": "x @ y",
-    "modulo": "x % 2",
-    "floor": "x // 2",
-    "caret": "x^2",
-    "star": "sin(*x)",
-    "double star": "sin(**x)",
-    "keyword": "sin(x=1)",
-    "walrus": "(a := 1)",
-    "assignment": "x = 1",
-    "statement": "import os",
-    "two lines": "x\ny",
-    "await": "await x",
-    "yield": "(yield)",
-    "unknown name": "z",
-    "unknown function": "sinus(x)",
-    "constant called": "pi(x)",
-    "coordinate called": "x(1)",
-    "function as a value": "sin + 1",
-    "no argument": "sin()",
-    "two arguments": "sin(x, y)",
-    "one argument": "atan2(x)",
-    "empty": "",
-    "blank": "  ",
-    "null byte": "1\0",
-    "comment only": "# 1",
-    "not closed": "(x",
-    "long": "1+" * 300 + "1",
-    "long number": "9" * 400,
-    "long fraction": "1e" + "9" * 100,
-    "nested parentheses": "(" * 240 + "x" + ")" * 240,
-    "nested signs": "-" * 300 + "x",
-    "nested powers": "**".join(["2"] * 100),
-    "nested calls": "sin(" * 60 + "x" + ")" * 60,
-}
+ATTACKS = [
+    "__import__('os').system('true')", "open('/etc/passwd')", "eval('1')", "x.__class__", "x.tofile('here')",
+    "x[0]", "lambda: 1", "[i for i in x]", "'a' * 999999999", "f'{x}'", "1j", "True", "x < 1", "1 if x else 2",
+    "x and y", "1 << 99999999", "x % 2", "sin(*x)", "sin(x=1)", "(a := 1)", "x = 1", "import os", "x\ny", "(yield)",
+    "z", "pi(x)", "sin + 1", "sin(x, y)", "", "1\0", "(x", "1+" * 300 + "1", "9" * 400, "(" * 240 + "x" + ")" * 240,
+    "**".join(["2"] * 100),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+@pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
 def test_nothing_but_arithmetic(text):
     with pytest.raises(InputError, match=r"problem\.source") as caught:
         Expression(text, "problem.source")
@@ -172,25 +105,9 @@ def test_values_that_are_no_finite_numbers(text):
         Expression(text, "key")(np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
-def test_a_long_sum_is_not_a_deep_one():
-    assert Expression("+".join(["x"] * 250))(np.array([[2.0], [0.0]])) == 500.0
-
-
 def test_the_place_is_said():
     with pytest.raises(InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
         Expression("1/x", "a")(np.array([[1.0, 0.0], [0.25, 0.5]]))
-
-
-def test_names_are_suggested():
-    with pytest.raises(InputError, match="did you mean 'sqrt'"):
-        Expression("sqr(x)")
-    with pytest.raises(InputError, match=r"powers are written \*\*"):
-        Expression("x^2")
-
-
-def test_y_on_a_line():
-    with pytest.raises(InputError, match="uses y; the mesh has one dimension"):
-        Expression("x + y", "problem.reaction")(np.zeros((1, 4)))
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,14 @@ def test_coarse_levels_have_no_radius_and_fine_ones_have(rule, tmp_path):
     assert known == sorted(known)
     # Where there is none, nobody is rejected.
     assert [decision != "undecided" for decision in study.column("decision")] == known
-    fc.write_report(study, tmp_path / "study.html")
-    assert ("is undecided: " in (tmp_path / "study.html").read_text(encoding="utf-8")) == continuous
+    if continuous:
+        fc.write_report(study, tmp_path / "study.html")
+        assert "is undecided: " in (tmp_path / "study.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: "-".join(str(v) for v in list(r.to_dict().values())[:3]))
 def test_parts_of_the_radius_and_pages(rule, tmp_path):
-    case = on_square(MeshTri().refined(5), rule)
+    case = on_square(MeshTri().refined(4), rule)
     problem, data = case.problem, case.data
     baseline = fc.Tikhonov(weight=1e-4)(problem, data)
     q = case.learned.parameter + 0.2 * np.sin(20.0 * problem.basis.doflocs[0])

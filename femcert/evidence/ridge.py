@@ -1,0 +1,172 @@
+"""The centre of a ball, and how far the truth is from it at most: a length that is fixed before the data.
+
+With whitened data ``b = T x + sum_j T_j x_j + A z + e`` about the centre of the ball, ``‖x‖_L <= rho``,
+``‖x_j‖ <= r_j``, the centre is ridge regression, the minimizer of ``‖C^-1/2 (T x + A z - b)‖² + mu ‖x‖_L²``:
+
+    ``a = G b``,  ``x = L^-1 T' a``,  ``z = A^+ (b - (K + mu C) a)``,  ``G = Z (Z' (K + mu C) Z)^-1 Z'``,
+
+with ``K = T L^-1 T'`` and Z an orthonormal basis of what A does not reach. For this map W from data to the centre
+``W A z = z``, so that its error is ``(W T - I) x + sum_j W T_j x_j + W e``. The first part is a worst case over the
+ball: y = (I - W T) x fulfils ``x' L x = y' (L + T' S T) y`` and ``A' C^-1 T y = 0`` with
+``S = 2 C^-1 / mu + C^-1 K C^-1 / mu²``, so that its norm in Q is at most ``rho lam^-1/2`` for the least eigenvalue lam
+of ``L + T' (S + c C^-1 A A' C^-1) T`` in Q, any c >= 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..checks import Array
+from ..errors import UncertifiedError
+from ..linalg.accuracy import EPS, dense_rounding
+from ..problem.noise import Noise
+from ..stability.pencil import Pencils
+from .sights import Observed
+
+# Decimal logarithms of mu rho² that are tried, and how often the grid is made finer.
+LOW, HIGH, POINTS, ROUNDS = -8.0, 8.0, 17, 2
+# How much of the other sets enters C, in parts of the square of their radii; what stands for a noise of zero.
+SHARES, QUIET = (0.0, 0.1, 1.0), 1e-12
+# c in terms of S.
+PENALTY = 1e3
+
+
+class Ridge:
+    """The centre as a linear map of the data, with multipliers for which its distance from the truth is least.
+
+    They are chosen before the data.
+
+    Parameters
+    ----------
+    known, pencils
+        The experiment, with all that its eigenproblems have in common.
+    law
+        The noise for which the multipliers are chosen.
+
+    Attributes
+    ----------
+    bias
+        The worst case over the ball, from above.
+    others
+        What each of the other sets, such as errors of the model, adds at most.
+    spread
+        ``‖W‖``, from data to Q.
+
+    Raises
+    ------
+    UncertifiedError
+        The data do not determine the directions that the ball does not bound.
+    """
+
+    def __init__(self, known: Observed, pencils: Pencils, law: Noise) -> None:
+        assert known.lift is not None
+        self._known, self._pencils = known, pencils
+        self._radii = np.array([sight.radius for sight in known.sights])
+        self._grams = [sight.gram for sight in known.sights]
+        m, self._count = len(known.free), min(len(known.free), known.forward.parameters.dimension)
+        self._check_free()
+        fields = np.hstack([known.lift(np.eye(m)), known.directions])
+        self._fields, self._gram = fields, fields.T @ (known.forward.parameters.weight @ fields)
+        self.chosen = self._choose(law)
+        self.matrix = self._map(*self.chosen)
+        self._noise = self._seen(self.matrix)
+        self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
+        self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._noise)[-1], 0.0)))
+
+    def length(self, law: Noise) -> float:
+        """How far the truth is from the centre at most, at the level of the noise."""
+        return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
+
+    def _check_free(self) -> None:
+        A = self._known.free
+        U, s, Vt = np.linalg.svd(A, full_matrices=True)
+        f = A.shape[1]
+        if f and not (f <= len(A) and s[-1] > 1e3 * (dense_rounding(*A.shape) * s[0] + self._known.loose)):
+            raise UncertifiedError(
+                f"the data do not determine {f} directions that the ball of the class does not bound, so that no "
+                "radius is finite; expected a norm for the ball, or sensors that see these directions"
+            )
+        self._rest, self._inverse = U[:, f:], (Vt.T / s) @ U[:, :f].T
+
+    def _choose(self, law: Noise) -> tuple[float, Array]:
+        """The multipliers with the least total length, on a grid that is made finer about the best of them."""
+        m, rho = len(self._grams[0]), self._radii[0]
+        quiet = QUIET * float(np.linalg.norm(self._grams[0], 2)) * rho**2
+        unit = max(law.size(m, law.zeta) ** 2 / m, quiet)
+        added = sum((r**2 * K for r, K in zip(self._radii[1:], self._grams[1:], strict=True)), np.zeros((m, m)))
+        found = []
+        for share in SHARES if len(self._grams) > 1 else SHARES[:1]:
+            C = unit * np.eye(m) + share * added
+            grid = np.linspace(LOW, HIGH, POINTS)
+            for _ in range(1 + ROUNDS):
+                totals = [self._total(10.0**t / rho**2, C, law) for t in grid]
+                i, step = int(np.argmin(totals)), np.ptp(grid) / (len(grid) - 1)
+                best = (totals[i], 10.0 ** grid[i] / rho**2, C)
+                grid = np.linspace(grid[i] - 0.75 * step, grid[i] + 0.75 * step, 6)
+            found.append(best)
+        total, mu, C = min(found, key=lambda one: one[0])
+        if not np.isfinite(total):
+            raise UncertifiedError("no worst-case bias of a centre could be bounded on this ball: rounding hides it")
+        return mu, C
+
+    def _total(self, mu: float, C: Array, law: Noise) -> float:
+        seen = self._seen(self._map(mu, C))
+        return self._bias(mu, C) + sum(self._others(seen)) + law.length(seen, self._count, law.zeta)
+
+    def _map(self, mu: float, C: Array) -> Array:
+        """W in terms of the fields: rows for a, then for z."""
+        Z, system = self._rest, self._grams[0] + mu * C
+        G = Z @ np.linalg.solve(Z.T @ system @ Z, Z.T)
+        G = (G + G.T) / 2.0
+        return np.vstack([G, self._inverse @ (np.eye(len(G)) - system @ G)])
+
+    def _seen(self, matrix: Array) -> Array:
+        """``W' M W`` from above, M the inner product of Q."""
+        gram = matrix.T @ self._gram @ matrix
+        lost = 16.0 * len(gram) * EPS * float(np.linalg.norm(self._gram, 2)) * float(np.linalg.norm(matrix, 2)) ** 2
+        return np.asarray((gram + gram.T) / 2.0 + min(lost, float(np.trace(gram))) * np.eye(len(gram)))
+
+    def _others(self, seen: Array) -> tuple[float, ...]:
+        """``r_j ‖W T_j‖``."""
+        values, V = np.linalg.eigh(seen)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
+        pairs = zip(self._radii[1:], self._grams[1:], strict=True)
+        return tuple(float(r * np.sqrt(max(np.linalg.eigvalsh(root @ K @ root.T)[-1], 0.0))) for r, K in pairs)
+
+    def _bias(self, mu: float, C: Array) -> float:
+        """``rho lam^-1/2``, infinite where rounding hides it."""
+        inverse, A = np.linalg.inv(C), self._known.free
+        S = 2.0 / mu * inverse + inverse @ self._grams[0] @ inverse / mu**2
+        S = (S + S.T) / 2.0
+        if A.shape[1]:
+            c = PENALTY * float(np.linalg.norm(S, 2)) / float(np.linalg.norm(inverse @ A, 2)) ** 2
+            S = S + c * (inverse @ A) @ (inverse @ A).T
+        least = self._pencils.weighed(S, self._known.turn).least(1.0)[0]
+        return float(self._radii[0] / np.sqrt(least)) if least > 0.0 else np.inf
+
+    def centre(self, values: Array) -> Array:
+        """The field about the centre of the ball, for whitened data b."""
+        return np.asarray(self._fields @ (self.matrix @ values))
+
+    def rounding(self, values: Array, level: float) -> float:
+        """What rounding may have moved the distance of the truth from the centre by.
+
+        Parameters
+        ----------
+        values, level
+            b, and what the noise moves it by at most.
+        """
+        known, K, A = self._known, self._grams[0], self._known.free
+        weights = self.matrix @ values
+        a = weights[: len(K)]
+        relative = known.sights[0].rounding + dense_rounding(*K.shape)
+        lost = self.spread * (relative * float(np.linalg.norm(K, 2) * np.linalg.norm(a)) + known.rounding)
+        lost += relative * float(np.abs(weights) @ np.sqrt(np.diag(self._gram)))
+        if A.shape[1]:
+            left = self.matrix @ A
+            left[len(K) :] -= np.eye(A.shape[1])
+            missed = float(np.linalg.norm(self._gram, 2)) ** 0.5 * float(np.linalg.norm(left, 2))
+            moved = sum(s.radius * float(np.linalg.norm(s.gram, 2)) ** 0.5 for s in known.sights)
+            reach = (float(np.linalg.norm(values)) + level + moved) * float(np.linalg.norm(self._inverse, 2))
+            lost += (missed + self.spread * known.loose) * reach
+        return lost

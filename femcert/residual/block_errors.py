@@ -1,0 +1,280 @@
+"""Energy errors of blocks of states: quadratic forms that bound the error of every combination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..bound import Bound
+from ..checks import Array
+from ..errors import UncertifiedError
+from ..linalg import Factorization
+from ..problem.forward import dense
+from ..problem.strong import Interpolant, StrongForm
+from .block_maps import probes, scattered, source_moments
+from .blocks import BlockFluxes, Columns, Misfits
+from .elliptic import DOMINATING, STEPS, bounded
+from .energy import StateNorm
+from .majorant import BALANCE_ROUNDING, CRUDE, _crude_constant, _defect
+from .patches import NotConformingError
+from .quadrature import Quadrature
+from .remainders import ROUNDING, SIZE_ROUNDING, is_exact, quadrature_words
+from .weak import WeakResidual
+from .workspace import Workspace
+
+# A residual on the trial space that is this small against the load needs no further solve: the bound includes it.
+SOLVED = 1e-11
+MOST_CORRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class EnergyErrors:
+    """What is known of the energy errors ``e_c = sum_j c_j (exact state j - state j)`` of the columns of a block.
+
+    ``a(e_c, v) = (t_c, grad v) + rest_c(v)`` with a flux t_c that is known and a functional rest_c of known size, so
+
+        ‖e_c‖² <= c' total c,    ‖a^-1/2 t_c‖² = c' flux c,    ‖rest_c‖² <= c' rest c.
+
+    Attributes
+    ----------
+    states
+        The states that the errors are of: those given, with a Galerkin correction where they are no solutions.
+    residual
+        ``<r_j, phi_i>`` of these states on all dofs.
+    flux, rest, total
+        Gram matrices, see above.
+    single
+        Upper bounds of the energy errors of the columns.
+    """
+
+    states: Array
+    residual: Array
+    flux: Array
+    rest: Array
+    total: Array
+    single: Array
+
+    def beside(self, gram: Array, norms: Array) -> EnergyErrors:
+        """With further functionals in the residuals, known by a Gram matrix, and by the norms of the single ones."""
+        single = self.single + norms
+        if not self.flux.any():
+            return replace(self, rest=isotropic(single), total=isotropic(single), single=single)
+        return replace(self, rest=combined([self.rest, gram]), total=combined([self.total, gram]), single=single)
+
+
+@dataclass(frozen=True)
+class BlockErrors:
+    """The energy errors of several blocks of one equation.
+
+    Attributes
+    ----------
+    blocks
+        One for each.
+    cross
+        ``(i, j) -> (a^-1 t_p, t_q)``, the columns p of block i and q of a later block j.
+    remainder
+        Relative to the product of the norms of two fluxes, what quadrature may miss of these.
+    """
+
+    blocks: tuple[EnergyErrors, ...]
+    cross: dict[tuple[int, int], Array]
+    remainder: float
+
+
+def isotropic(norms: Array) -> Array:
+    """The Gram matrix of functionals of which only the norms are known: ``(sum_j |c_j| n_j)² <= |c|² sum_j n_j²``."""
+    return np.asarray(np.sum(norms**2) * np.eye(len(norms)))
+
+
+def combined(grams: Sequence[Array]) -> Array:
+    """A Gram matrix G with ``(c'Gc)^1/2 >= sum_i (c'G_i c)^1/2`` for all c.
+
+    ``sum_i G_i / p_i`` for any weights that add up to one; here those for which the largest eigenvalue of G is at most
+    ``(sum_i lam_i^1/2)²``, that of G_i being lam_i.
+    """
+    sizes = np.array([np.sqrt(largest(gram)) for gram in grams])
+    total = float(sizes.sum())
+    if not total > 0.0:
+        return np.zeros_like(grams[0])
+    parts = [gram * (total / size) for gram, size in zip(grams, sizes, strict=True) if size > 0.0]
+    return np.asarray(sum(parts))
+
+
+def largest(gram: Array) -> float:
+    """The largest eigenvalue of a Gram matrix, from above."""
+    if not gram.any():
+        return 0.0
+    top = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
+    return max(top, 0.0) * (1.0 + ROUNDING) + len(gram) * np.finfo(float).eps * float(np.trace(gram))
+
+
+def block_errors(
+    workspace: Workspace,
+    equation: StrongForm,
+    norm: StateNorm,
+    blocks: Sequence[Columns],
+    *,
+    steps: int | None = None,
+) -> BlockErrors | None:
+    """Energy errors of all combinations of the columns of some blocks, guaranteed; None where they are not for blocks.
+
+    With conforming fluxes ``p_j`` and ``t_j = p_j - a grad u_j``, the bound of `majorant` for the combination c is a
+    quadratic form in c: with parts ``x_K, y_K`` of the flux and of the oscillation on element K,
+    ``(x + y)² <= (1 + s_K) x² + (1 + 1/s_K) y²`` with one s_K for all c. The fluxes are evaluated on a few elements at a
+    time; what is kept is one vector of the length of a state, and one of a stream function, for each column.
+
+    Parameters
+    ----------
+    equation
+        With homogeneous boundary conditions; its source is that of the columns.
+    norm
+        The energy norm of the equation.
+    blocks
+        States that vanish on the Dirichlet boundary, with sources that are finite-element functions on the mesh.
+    steps
+        Most improving steps of the fluxes.
+
+    Returns
+    -------
+    BlockErrors or None
+        None on lines, for a reaction that dominates on some element, for exponential conductivities, and for Robin
+        coefficients that vary along a facet: there single bounds are the better ones.
+
+    Raises
+    ------
+    UncertifiedError
+        The integrals are not exact, so that the bounds would be estimates.
+    """
+    if workspace.basis.mesh.dim() != 2:
+        return None
+    richest = max(blocks, key=lambda block: block.basis.elem.maxdeg)
+    sampled = replace(equation, source=Interpolant(richest.basis, np.zeros(richest.basis.N)))
+    rule = workspace.rule(sampled, "energy")
+    r = workspace.residual(sampled, np.zeros(workspace.basis.N), "energy", rule)
+    if not is_exact(r, rule):
+        raise UncertifiedError(f"an energy error is only estimated: {quadrature_words(r, rule)}")
+    if not _for_blocks(workspace, r, rule):
+        return None
+    operator = _operator(r)
+    solved = [_solved(r, operator, block, norm.factor, workspace.free) for block in blocks]
+    fluxes = BlockFluxes(workspace, r, rule, tuple(block for block, _ in solved), steps=STEPS if steps is None else steps)
+    _check_conforming(workspace, fluxes, r)
+    misfits, cross = fluxes.misfits()
+    found = [
+        _errors(workspace, r, rule, operator, *pair, parts) for pair, parts in zip(solved, misfits, strict=True)
+    ]
+    return BlockErrors(tuple(found), cross, float(np.max(rule.remainder)) + 2.0 * rule.signed)
+
+
+def _for_blocks(workspace: Workspace, r: WeakResidual, rule: Quadrature) -> bool:
+    alpha = r.traces.coefficient
+    ratio = r.sampler.means(r.norm.C) * workspace.facets.diameters**2 / r.sampler.means(r.norm.A)
+    level = not alpha.size or bool(np.ptp(alpha, axis=1).max() == 0.0)
+    return level and not rule.separate and rule.missed is None and not bool(ratio.max() > DOMINATING)
+
+
+def _operator(r: WeakResidual) -> Any:
+    """``a(phi_j, phi_i)`` by the rule of a residual, sparse, on all dofs."""
+    basis, shape = r.basis, (r.basis.N, r.basis.N)
+    dofs, rows, columns, values = basis.element_dofs, [], [], []
+    for j, probe in enumerate(probes(r)):
+        rows.append(dofs)
+        columns.append(np.broadcast_to(dofs[j], dofs.shape))
+        values.append(-r.sampler.local_moments(basis.elem, probe.source, -probe.flux).T)
+    part = r.traces.basis
+    if part is not None and r.traces.coefficient.any():
+        phi = [np.broadcast_to(np.asarray(part.basis[i][0]), part.dx.shape) for i in range(part.Nbfun)]
+        weighted = [r.traces.coefficient * part.dx * value for value in phi]
+        for i, j in np.ndindex(part.Nbfun, part.Nbfun):
+            rows.append(part.element_dofs[i])
+            columns.append(part.element_dofs[j])
+            values.append(np.sum(weighted[i] * phi[j], axis=1))
+    return scattered(rows, columns, values, shape)
+
+
+def _solved(
+    r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any
+) -> tuple[Columns, Array]:
+    """The block with states that solve the discrete problem with exact integrals, and their residuals."""
+    moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
+    load = dense(moments @ block.sources)
+    states, size = block.states, np.linalg.norm(load[free], axis=0)
+    left = load - operator @ states
+    for _ in range(MOST_CORRECTIONS):
+        missing = np.linalg.norm(left[free], axis=0)
+        if np.all(missing <= SOLVED * size):
+            break
+        better = states.copy()
+        better[free] += factor.solve(left[free])
+        after = load - operator @ better
+        if not np.any(np.linalg.norm(after[free], axis=0) < 0.5 * missing):
+            break
+        states, left = better, after
+    return replace(block, states=states), left
+
+
+def _check_conforming(workspace: Workspace, fluxes: BlockFluxes, r: WeakResidual) -> None:
+    """Look at the normal components of a random combination from both sides of all facets."""
+    rng = np.random.default_rng(0)
+    for number, part in enumerate(fluxes.parts):
+        flux = fluxes.single(number, rng.standard_normal(part.columns.count))
+        try:
+            workspace.facets.traces(flux, r.traces.facets)
+        except NotConformingError as error:
+            raise UncertifiedError(
+                f"the elements are too thin for a flux in double precision ({error}); use method='enriched'"
+            ) from None
+
+
+def _errors(
+    workspace: Workspace,
+    r: WeakResidual,
+    rule: Quadrature,
+    operator: Any,
+    block: Columns,
+    left: Array,
+    parts: Misfits,
+) -> EnergyErrors:
+    """Add what is missing in the balance of the elements, and rounding."""
+    squares = np.maximum(np.einsum("ij,ij->j", block.states, operator @ block.states), 0.0)
+    size = float(np.sqrt(squares.sum()))
+    least, value = float(np.min(rule.least_conductivity)), float(np.sqrt(np.trace(parts.both)))
+    crude = _crude_constant(r, least, float(workspace.facets.areas.sum()))
+
+    def constant(sharp: bool) -> Bound | None:
+        return workspace.friedrichs(r, rule, "energy", sharp)
+
+    width = float(workspace.facets.diameters.max() / np.sqrt(least))
+    defect = _defect(parts.lacking, 0.0, value, crude, CRUDE * BALANCE_ROUNDING * size, width, constant)
+    # For the whole block: columns that are not alike had better come in blocks of their own.
+    extra = (defect + SIZE_ROUNDING * size) ** 2 * np.eye(block.count)
+    stretch = (1.0 + ROUNDING) ** 2
+    rest = extra if parts.oscillation is None else combined([stretch * parts.oscillation, extra])
+    total = combined([stretch * parts.both, extra])
+    single = np.sqrt(np.diag(stretch * parts.both)) + float(np.sqrt(extra[0, 0]))
+    return EnergyErrors(block.states, left, stretch * parts.flux, rest, total, single)
+
+
+def single_errors(
+    workspace: Workspace, equation: StrongForm, factor: Factorization, block: Columns, loads: Array | None = None
+) -> EnergyErrors:
+    """Bounds of the columns one by one, for equations that are not for blocks: no flux is known, only norms are.
+
+    Parameters
+    ----------
+    loads
+        Point loads at the vertices, a column for each state; on a line only.
+    """
+    upper, residuals = np.zeros(block.count), np.zeros_like(block.states)
+    for j in range(block.count):
+        form = replace(equation, source=Interpolant(block.basis, dense(block.sources[:, [j]])[:, 0]))
+        given = None if loads is None else loads[:, j]
+        bound = bounded(workspace, form, block.states[:, j], "energy", lambda: factor, loads=given)
+        if not bound.exact:
+            raise UncertifiedError(f"an energy error is only estimated: {bound.words}")
+        upper[j], residuals[:, j] = bound.upper, bound.residual.on_basis()
+    total = isotropic(upper)
+    return EnergyErrors(block.states, residuals, np.zeros_like(total), total, total, upper)

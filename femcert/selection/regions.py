@@ -1,0 +1,76 @@
+"""What the data say about regions, asked once for a selection, and what candidates claim there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import FemcertError, InconsistentError, InputError, MissingPackageError, UncertifiedError
+from ..evidence import Functional, IntervalTable, RegionClaims, as_functional, evidence
+from ..problem.base import Problem
+from ..problem.candidate import Candidate
+from ..problem.data import Data
+from ..timing import stage
+
+
+class Regions:
+    """Intervals for regions, or why there are none.
+
+    Attributes
+    ----------
+    table
+        The intervals, which hold together; None where the evidence cannot be made.
+    failure
+        Why not; empty otherwise.
+
+    Raises
+    ------
+    InputError
+        A region is none of the problem.
+    """
+
+    def __init__(self, problem: Problem, data: Data, regions: Any) -> None:
+        self._space, self.table, self.failure = problem.parameters, None, ""
+        self._asked = [as_functional(each, self._space) for each in _listed(regions)]
+        try:
+            self.table = _table(problem, data, self._asked)
+        except FemcertError as error:
+            if isinstance(error, InputError) and not isinstance(error, MissingPackageError):
+                raise
+            self.failure = f"the regions cannot be judged: {error}"
+
+    def claims(self, candidates: Mapping[str, Candidate]) -> RegionClaims | None:
+        """What candidates claim, beside what the data say."""
+        if self.table is None:
+            return None
+        values = {
+            name: tuple(each.value(self._space, candidate.parameter) for each in self._asked)
+            for name, candidate in candidates.items()
+        }
+        return RegionClaims(self.table, values)
+
+
+def _listed(regions: Any) -> list[Any]:
+    """The regions, where one may come alone."""
+    alone = isinstance(regions, (str, Functional, np.ndarray)) or callable(regions)
+    found = [regions] if alone else list(regions)
+    if not found:
+        raise InputError("regions is empty; expected at least one, or None")
+    return found
+
+
+@stage("regions")
+def _table(problem: Problem, data: Data, asked: list[Functional]) -> IntervalTable:
+    found = evidence(problem, data)
+    p = found.p_value
+    # Below the level of the noise, and for noise within a level where nothing is consistent.
+    if p is not None and not p > found.law.zeta:
+        raise InconsistentError(f"the class does not explain the data (p-value {p:.3g}): wrong class, model or noise")
+    table = found.table(asked)
+    open_ = [interval.name for interval in table if not np.isfinite(interval.half_length)]
+    if open_:
+        what = "expected a class within a ball, space.within_ball(radius), or other regions"
+        raise UncertifiedError(f"the data say nothing of {', '.join(map(repr, open_))}; {what}")
+    return table

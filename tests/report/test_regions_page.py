@@ -1,0 +1,77 @@
+"""What the page says of regions and of several candidates."""
+
+import csv
+
+import pytest
+from test_selection_page import in_regions, page, read, selection
+
+import femcert as fc
+from femcert.report import write_report, write_summary
+from femcert.report.selection_page import selection_page
+
+
+def said(name):
+    return " ".join(read(page(name))[1].split())
+
+
+def test_the_table_of_regions():
+    words, claims = said("regions"), selection("regions").regions
+    assert "What the data say about regions" in words
+    for row in claims.rows():
+        assert row[0] in words
+        assert row[1] in words
+    assert "✗ refuted" in words
+    assert "✓ possible" in words
+    assert "1 of 2" not in words  # what is returned, the baseline, is possible
+    assert "0 of 2 regions in which the data refute what is returned" in words
+    assert "All rows hold together" in words
+    assert "claims" in words
+
+
+def test_the_table_of_candidates():
+    words, found = said("several"), selection("several")
+    assert found.selected == "pinn"
+    assert "✓ The learned candidate “pinn” is accepted" in words
+    assert "Below, “learned” is “pinn”." in words
+    for name, verdict in found.candidates.items():
+        assert f"{name} {verdict.status}" in words
+        assert " ".join(verdict.reason.split()) in words
+    assert "<i>" not in page("several").split("<body>")[1]
+
+
+def test_where_none_is_accepted():
+    found = in_regions({"far": (30.0, 3.0, 30.0), "farther": (60.0, 3.0, 30.0)})
+    assert "No learned candidate is accepted, the baseline is kept" in " ".join(read(selection_page(found))[1].split())
+
+
+def test_one_candidate_and_no_regions_have_no_such_tables():
+    for heading in ("What the data say about regions", "The learned candidates"):
+        assert heading not in said("accepted")
+
+
+def test_a_refuted_baseline_is_called_so():
+    problem = selection("regions").case.problem
+    off = fc.Candidate.from_coefficients(problem, [30.0, 0.0, 0.0])
+    found = in_regions((40.0, 0.0, 0.0), baseline=off)
+    words = " ".join(read(selection_page(found))[1].split())
+    assert "Undecided, and the baseline is kept: the baseline is refuted" in words
+    assert "do not use it" in words
+
+
+@pytest.mark.parametrize("name", ["regions", "several"])
+def test_a_loaded_one_has_the_same_tables(name, tmp_path):
+    found = selection(name)
+    found.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    text = write_report(again, tmp_path / "p.html").read_text(encoding="utf-8")
+    for row in (*again.regions.rows(), *again.candidate_rows()):
+        assert row[1] in text
+
+
+def test_the_summary_has_rows_for_every_candidate(tmp_path):
+    write_summary(selection("several"), tmp_path / "s.csv")
+    with (tmp_path / "s.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {(row["candidate"], row["name"], row["selected"]) for row in rows} == {
+        ("baseline", "baseline", "no"), ("learned", "pinn", "yes"), ("learned", "<i>", "no"),
+    }  # fmt: skip
