@@ -202,8 +202,6 @@ def test_rays_that_are_refused(options, message):
 
 
 def test_a_piecewise_constant_image_on_the_page_and_in_a_file(tmp_path):
-    import meshio
-
     basis = Basis(unit_mesh("tri", 4), ElementTriP0())
     space = fc.FullSpace(basis).within_ball(5.0, norm="l2")
     problem = fc.Tomography(basis, parameters=space, rays=segments(20))
