@@ -179,3 +179,47 @@ def test_coverage_of_two_experiments():
     noisy = [first.data.with_values(exact + 1e-3 * rng.standard_normal(10)) for _ in range(200)]
     inside = sum(first.with_data(data).interval(west).contains(west.value(space, truth)) for data in noisy)
     assert inside >= 182
+
+
+def test_learned_candidates(tmp_path):
+    """A trained operator, and files, of several experiments."""
+    pytest.importorskip("torch")
+    basis = unit_basis("tri P1", 6)
+    space = fc.EigenmodeSpace(basis, 3)
+    points = np.array([[0.2, 0.3], [0.5, 0.6], [0.7, 0.2], [0.8, 0.8], [0.4, 0.4]])
+
+    def seen(parts):
+        sensors = (fc.AverageSensors(basis, part, radius=0.08) for part in parts)
+        return fc.Experiments([fc.EllipticSource(basis, parameters=space, sensors=each) for each in sensors])
+
+    several = seen([points[:2], points[2:]])
+    operator = fc.learn.NeuralOperator().fit(
+        several, sampler=lambda count, rng: rng.standard_normal((count, 3)), count=200, noise=0.01, steps=20, quiet=True
+    )
+    truth = space.field([1.0, 0.5, -0.4])
+    data = several.simulate(truth, noise=0.01)
+    found = fc.no_harm(several, data, baseline=fc.Tikhonov(weight=1e-2), learned=operator, rule=fc.ExactRadius())
+    assert found.status == "accepted", found.reason
+    operator.save(tmp_path / "operator.npz")
+    again = fc.learn.NeuralOperator.load(tmp_path / "operator.npz")(several, data)
+    np.testing.assert_array_equal(again.parameter, found.parameter)
+    with pytest.raises(fc.InputError, match="other sensors"):
+        operator(seen([points[2:], points[:2]]), data)
+    table = np.column_stack([basis.doflocs.T, truth])
+    np.savetxt(tmp_path / "field.csv", table, delimiter=",", header="x,y,parameter", comments="")
+    np.testing.assert_allclose(fc.Candidate.from_file(several, tmp_path / "field.csv").parameter, truth)
+
+
+def test_a_trained_operator_of_a_forward_map():
+    pytest.importorskip("torch")
+    F = np.random.default_rng(0).standard_normal((8, 3))
+    problem = fc.ForwardMap(F)
+    operator = fc.learn.NeuralOperator().fit(
+        problem, sampler=lambda count, rng: rng.standard_normal((count, 3)), count=100, noise=0.01, steps=5, quiet=True
+    )
+    q = np.array([1.0, -0.3, 0.2])
+    assert np.linalg.norm(operator(problem, problem.simulate(q, noise=0.01)).parameter - q) < 0.2
+    with pytest.raises(fc.InputError, match="other sensors"):
+        operator(fc.ForwardMap(F[::-1]), problem.simulate(q))
+    with pytest.raises(fc.InputError, match="no mesh"):
+        fc.Candidate.from_file(problem, "somewhere.csv")
