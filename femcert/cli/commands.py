@@ -139,14 +139,14 @@ def _add_new(commands: Any) -> None:
     command = commands.add_parser(
         "new",
         help="write a case for your own mesh and data",
-        description="Write a commented case file for `femcert certify`. What is not given is asked for, on a terminal.",
+        description="Write a commented case file for `femcert certify`, with an unknown source of an elliptic equation. "
+        "Mesh and data that are not given are asked for, on a terminal.",
     )
     command.add_argument("folder", type=_directory, metavar="DIR", help="a new or empty directory for the case")
     for name, word, what in (
         ("mesh", "FILE", "the mesh: Gmsh, or anything else that meshio reads"),
         ("data", "FILE", "the measurements: CSV with the columns x, y, value and, if --std is not given, std"),
         ("candidate", "FILE", "the reconstruction to be judged (.npz, .csv, .vtu, .xdmf); without it one stands in"),
-        ("kind", "NAME", "elliptic-source (as without it) or elliptic-coefficient"),
         ("title", "TEXT", "what the case is about"),
     ):
         command.add_argument(f"--{name}", metavar=word, help=what)
@@ -164,8 +164,8 @@ def _add_doctor(commands: Any) -> None:
     command = commands.add_parser(
         "doctor",
         help="say what is installed, and solve a small case with each solver",
-        description="Say which versions, extras and solvers are installed, and solve a small case with each solver. Exit "
-        "code 1 if one of them fails or differs from the others.",
+        description="Say which versions, extras and solvers are installed, and solve a small case with each solver. "
+        "Exit code 1 if one of them fails or differs from the others.",
     )
     command.set_defaults(run=run_doctor)
 
@@ -431,7 +431,7 @@ def run_doctor(options: argparse.Namespace) -> Ended:
 
 def run_new(options: argparse.Namespace) -> Ended:
     """A case file for somebody's own mesh and data."""
-    from ..study.new_case import KINDS, NewCase, write_new_case
+    from ..study.new_case import NewCase, write_new_case
 
     mesh = options.mesh or _asked("mesh file", "--mesh")
     data = options.data or _asked("data file (CSV: x, y, value, std)", "--data")
@@ -439,7 +439,6 @@ def run_new(options: argparse.Namespace) -> Ended:
         mesh=Path(mesh),
         data=Path(data),
         candidate=None if options.candidate is None else Path(options.candidate),
-        kind=options.kind or KINDS[0],
         std=options.std,
         sensor_radius=options.sensor_radius or 0.0,
         radius=options.radius,

@@ -1,4 +1,4 @@
-"""A commented case file for somebody's own mesh and data, to start from."""
+"""A commented case file for somebody's own mesh and data, to start from: an unknown source of an elliptic equation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,14 @@ from skfem import Mesh
 from ..checks import number
 from ..errors import InputError
 from ..mesh import load_mesh
-from ..problem import Candidate
-from ..selection import GaussNewton, Tikhonov
+from ..selection import Tikhonov
 from .case import read_certify_case
 from .conditions import state_basis
 from .measurements import COLUMNS, read_columns
 
-# Kinds of problems for which a case can be written without further questions.
-KINDS = ("elliptic-source", "elliptic-coefficient")
 # Of the ball, where nothing is said: an answer about 1, which varies over a quarter of the domain.
 RADIUS, SHARE = 3.0, 0.25
 STAND_IN = "candidate.npz"
-BASELINES = {
-    "elliptic-source": ['kind = "tikhonov"', 'choose = "discrepancy"'],
-    "elliptic-coefficient": ['kind = "gauss-newton"', "weight = 1e-3  # <-"],
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +33,6 @@ class NewCase:
         Files: anything that `load_mesh` reads, and a CSV file with the columns x, y and value.
     candidate
         The file of a reconstruction to be judged. None: a Tikhonov solution by GCV stands in for one.
-    kind
-        ``"elliptic-source"`` or ``"elliptic-coefficient"``.
     std
         The standard deviation of the noise; None: a column of the data has it.
     sensor_radius
@@ -55,7 +46,6 @@ class NewCase:
     mesh: Path
     data: Path
     candidate: Path | None = None
-    kind: str = KINDS[0]
     std: float | None = None
     sensor_radius: float = 0.0
     radius: float | None = None
@@ -63,8 +53,6 @@ class NewCase:
     title: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"kind is {self.kind!r}; expected one of {', '.join(map(repr, KINDS))}")
         for name in ("std", "radius", "length"):
             if getattr(self, name) is not None:
                 number(getattr(self, name), name, above=0.0)
@@ -101,9 +89,7 @@ def write_new_case(folder: Path, asked: NewCase) -> Path:
             np.savez(stand_in, parameter=np.zeros(state_basis(mesh, 1).N))
         case = read_certify_case(path)
         if asked.candidate is None:
-            solver = Tikhonov(choose="gcv") if asked.kind == KINDS[0] else GaussNewton(weight=1e-3)
-            found: Candidate = solver(case.problem, case.data)
-            np.savez(stand_in, parameter=found.parameter)
+            np.savez(stand_in, parameter=Tikhonov(choose="gcv")(case.problem, case.data).parameter)
     except InputError:
         path.unlink()
         stand_in.unlink(missing_ok=True)
@@ -121,9 +107,7 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
 
-    unknown = "-div(a grad u) + c u = q, and q is unknown"
-    if asked.kind != KINDS[0]:
-        unknown = "-div(exp(q) grad u) = f, and q is unknown"
+    value = "{ " + ", ".join(f"{json.dumps(part)} = 1.0" for part in parts) + " }" if parts else "1.0"
     halves = f'{{ left = "{middle:.6g} - x", right = "x - {middle:.6g}" }}'
     lines = [
         f"# {asked.title or 'A case for femcert certify'}",
@@ -133,16 +117,12 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
         f'file = "{relative(asked.mesh)}"',
         "",
         "[problem]",
-        f'kind = "{asked.kind}"  # {unknown}',
+        'kind = "elliptic-source"  # -div(a grad u) + c u = q, and q is unknown',
+        f"conductivity = {value}  # <- a: a number, a formula in x and y, or a table of these by subdomain",
     ]
-    if asked.kind == KINDS[0]:
-        value = "{ " + ", ".join(f'"{part}" = 1.0' for part in parts) + " }" if parts else "1.0"
-        lines += [f"conductivity = {value}  # <- a: a number, a formula in x and y, or a table of these by subdomain"]
-    else:
-        lines += ["source = 1.0  # <- f"]
     if names:
         lines += ["", "[boundary.dirichlet]  # <- u = g; see also [boundary.neumann] and [boundary.robin]"]
-        lines += [f'"{name}" = 0.0' for name in names]
+        lines += [f"{json.dumps(name)} = 0.0" for name in names]
     lines += [
         "",
         "[class]  # which truths are admitted: every claim is about these",
@@ -165,7 +145,8 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
         f"names = {json.dumps(parts)}" if parts else f"where = {halves}  # positive inside",
         "",
         "[baseline]",
-        *BASELINES[asked.kind],
+        'kind = "tikhonov"',
+        'choose = "discrepancy"',
         "",
         "[candidate]  # the reconstruction to be judged: .npz, .csv, .vtu or .xdmf",
         f'file = "{STAND_IN if asked.candidate is None else relative(asked.candidate)}"'
