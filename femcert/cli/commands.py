@@ -139,8 +139,8 @@ def _add_new(commands: Any) -> None:
     command = commands.add_parser(
         "new",
         help="write a case for your own mesh and data",
-        description="Write a commented case file for `femcert certify`, with an unknown source of an elliptic equation. "
-        "Mesh and data that are not given are asked for, on a terminal.",
+        description="Write a commented case file for `femcert certify`, for an unknown source of an elliptic equation. "
+        "Mesh and data that are not given are asked for.",
     )
     command.add_argument("folder", type=_directory, metavar="DIR", help="a new or empty directory for the case")
     for name, word, what in (
