@@ -370,3 +370,15 @@ def test_blobs_on_the_l_shape_are_covered_by_radii_close_to_the_best(noise, most
     assert upper.value <= most * lower.value
     # The error of a typical truth is below that of the worst one.
     assert upper.value >= 1.5 * np.median(errors)
+
+
+def test_a_sensor_on_the_boundary_does_not_make_the_radius_small():
+    # Its reading is zero for every truth, so that a multiplier near zero costs no noise; rounding hides the bias there.
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    x = np.linspace(0.0, 0.9, 5)
+    sensors = fc.PointSensors(basis, np.array([(a, b) for a in x for b in x]))
+    space = fc.FullSpace(basis).within_ball(3.0, norm="h1", length=0.7)
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    found = fc.evidence(problem, fc.Data.gaussian(np.zeros(25), std=1e-3))
+    lower, upper = found.best_radius
+    assert 0.5 < lower.value <= upper.value < 3.0 + 1e-6
