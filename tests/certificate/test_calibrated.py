@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
 from l_shape_truths import blobs, deviation, discs, l_shape_basis, l_shape_problem, readings, shifted
 from zoo import coefficient
 
-SAMPLES, TESTS, NOISE = 500, 400, 0.05
+SAMPLES, TESTS, NOISE = 500, 300, 0.05
 
 
 def ridge(problem, weight, name):
