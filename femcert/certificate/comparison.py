@@ -135,10 +135,10 @@ class ScoreComparison(Comparison):
         shares = [f"{100.0 * c[name]:.3g} %" for name in ("harm_rate", "worse_share", "power")]
         truths = f"for truths like the {c['samples']} samples it is accepted and worse in {harm} of data at most"
         return (
-            f"the score {c['score']!r} of the learned candidate is {self.score:.4g}, {said} the threshold "
-            f"{c['threshold']:.4g}: {truths} (confidence {100.0 * c['confidence']:g} %; in {trials} {shares[0]}, "
-            f"{shares[1]} of the accepted; {shares[2]} of the better ones are accepted); that the truth is not like "
-            "them is not detected where no sensor sees it"
+            f"the data look like those of the samples (p-value {c['p_value']:.2g}), as they do for a truth that differs "
+            f"where no sensor sees it; the score {c['score']!r} of the learned candidate is {self.score:.4g}, {said} the "
+            f"threshold {c['threshold']:.4g}: {truths} (confidence {100.0 * c['confidence']:g} %; in {trials} {shares[0]}, "
+            f"{shares[1]} of the accepted; {shares[2]} of the better ones are accepted)"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def _kept(
         if len(found) >= MOST_KEPT:
             found.pop(next(iter(found)))
         found[key] = _calibrated(known, trials[samples.digest], psi, std, samples, 1.0 - data.law.zeta)
-    return found[key]  # type: ignore[no-any-return]
+    return found[key]
 
 
 def _calibrated(
