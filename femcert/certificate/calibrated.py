@@ -99,15 +99,15 @@ class Calibrated(Rule):
 
     @property
     def uses_solvers(self) -> bool:
-        """Each learned solver has trials of its own."""
+        """Trials are made with both solvers, so for each learned one."""
         return True
 
     def shared_by(self, count: int) -> Calibrated:
-        """With `harm` and the chance that it is exceeded divided by the number of candidates."""
+        """``harm / count`` and ``(1 - confidence) / count`` for each: the claim is then that of the whole choice."""
         if count == 1:
             return self
-        share = 1.0 - (1.0 - self.confidence) / count
-        return replace(self, harm=self.harm / count, confidence=share, calibration=None)
+        missed = (1.0 - self.confidence) / count
+        return replace(self, harm=self.harm / count, confidence=1.0 - missed, calibration=None)
 
     def calibrated(self, problem: Problem, data: Data, *, baseline: Any, learned: Any) -> Calibrated:
         """The same rule with its trials done, for all data of the same sensors and noise.

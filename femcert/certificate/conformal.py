@@ -68,7 +68,7 @@ class ConformalRadius(Rule):
 
     @property
     def uses_solvers(self) -> bool:
-        """Each learned solver has a radius of its own."""
+        """Each solver has its own quantile."""
         return True
 
     def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> ConformalJudge:

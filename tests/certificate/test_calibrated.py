@@ -326,18 +326,39 @@ def test_a_conformal_radius_needs_solvers_and_samples():
     assert judge.certify(candidate).radius.value == max(judge.radii.values())
 
 
-def test_several_solvers_share_harm_and_confidence():
-    problem, data, baseline, learned, rule = l_shape()
-    fresh = fc.Calibrated(samples=blobs(problem.basis, 600, 3), harm=0.1, confidence=0.9)
-    solvers = {"map": learned, "ridge": ridge(problem, 1e-6, "ridge")}
-    selection = fc.no_harm(problem, data, baseline=baseline, learned=solvers, rule=fresh)
-    for verdict in selection.candidates.values():
-        assert verdict.comparison.calibration["harm"] == pytest.approx(0.05)
-        assert verdict.comparison.calibration["confidence"] == pytest.approx(0.95)
-    # What was calibrated for one alone does not serve two.
-    assert rule.shared_by(1) is rule
-    assert rule.shared_by(2).calibration is None
-    assert fc.ConformalRadius(samples=rule.samples).uses_solvers
+def test_several_candidates_share_harm_and_confidence():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.Calibrated(samples=blobs(l_shape_basis(3), SAMPLES, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    assert found.status != "undecided"
+    for name, verdict in found.candidates.items():
+        calibration = verdict.comparison.calibration
+        assert calibration["harm"] == pytest.approx(0.025), name
+        assert calibration["confidence"] == pytest.approx(0.975)
+        # As if it were alone at this level.
+        alone = fc.no_harm(
+            problem, data, baseline=baseline, learned=several[name],
+            rule=fc.Calibrated(samples=rule.samples, harm=0.025, confidence=0.975),
+        )  # fmt: skip
+        assert verdict.status == alone.status
+        assert calibration["threshold"] == alone.comparison.calibration["threshold"]
+    with pytest.raises(fc.InputError, match="names"):
+        fc.no_harm(problem, data, baseline=baseline, learned={}, rule=rule)
+    # Trials that were made for one candidate at the whole level do not serve several.
+    assert l_shape()[4].shared_by(2).calibration is None
+    assert l_shape()[4].shared_by(1) is l_shape()[4]
+
+
+def test_conformal_radii_of_several_solvers():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.ConformalRadius(samples=blobs(l_shape_basis(3), 60, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    for name, verdict in found.candidates.items():
+        alone = fc.no_harm(problem, data, baseline=baseline, learned=several[name], rule=rule)
+        assert verdict.certificate.radius == alone.learned.radius
+        assert verdict.status == alone.status
 
 
 def test_on_a_ball_of_the_full_space_the_radius_is_that_of_every_truth():
