@@ -97,6 +97,18 @@ class Calibrated(Rule):
         """Trials have truths as they are, in the span or not."""
         return True
 
+    @property
+    def uses_solvers(self) -> bool:
+        """Trials are made with both solvers, so for each learned one."""
+        return True
+
+    def shared_by(self, count: int) -> Calibrated:
+        """``harm / count`` and ``(1 - confidence) / count`` for each: the claim is then that of the whole choice."""
+        if count == 1:
+            return self
+        missed = (1.0 - self.confidence) / count
+        return replace(self, harm=self.harm / count, confidence=1.0 - missed, calibration=None)
+
     def calibrated(self, problem: Problem, data: Data, *, baseline: Any, learned: Any) -> Calibrated:
         """The same rule with its trials done, for all data of the same sensors and noise.
 
@@ -156,23 +168,28 @@ class CalibratedJudge(Judge):
                 "truth, the noise or the model is another one, and trials on the samples say nothing of it"
             )
         self._exact: Judge | None = None
+        self._why = ""
         try:
             self._exact = ExactRadius().prepare(problem, data)
         except UncertifiedError as error:
             self._why = str(error)
 
     def certify(self, candidate: Candidate) -> Certificate:
-        """The exact radius, or the larger one of the trials."""
+        """See `certify_as`; nothing says which solver made the candidate."""
         return self.certify_as("", candidate)
 
     def certify_as(self, role: str, candidate: Candidate) -> Certificate:
-        """The radius that holds whatever the truth; where there is none, what the errors in the trials were."""
+        """The radius for every truth of the class; where there is none, what the errors in the trials were."""
+        why = self._why
         if self._exact is not None:
-            found = self._exact.certify(candidate)
-            return replace(found, radius=replace(found.radius, source="ExactRadius, for every truth of the class"))
+            try:
+                found = self._exact.certify(candidate)
+                return replace(found, radius=replace(found.radius, source="ExactRadius, for every truth of the class"))
+            except UncertifiedError as error:
+                why = str(error)
         radii = self.calibration.radii
         if not radii:
-            reason = f"there is no radius for every truth of the class: {self._why}"
+            reason = f"there is no radius for every truth of the class: {why}"
             raise UncertifiedError(f"{reason}; and none of trials, of which there are too few or a solver failed")
         n, level = self.calibration.samples, f"{100.0 * (1.0 - self.data.law.zeta):g} %"
         source = f"error in {level} of {n} trials; for every truth of the class there is no radius"

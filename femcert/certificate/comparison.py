@@ -107,6 +107,7 @@ class ScoreComparison(Comparison):
     def of(cls, score: Any, calibration: dict[str, Any]) -> ScoreComparison:
         """Of a score and the record of its calibration."""
         value, threshold = number(score, "score"), calibration["threshold"]
+        number(calibration["harm"], "harm", above=0.0)
         margin = np.inf if threshold is None else number(threshold, "threshold") - value
         return cls(margin, None, score=value, calibration=dict(calibration))
 

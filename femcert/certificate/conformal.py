@@ -66,6 +66,11 @@ class ConformalRadius(Rule):
         """Samples are truths as they are, in the span or not."""
         return True
 
+    @property
+    def uses_solvers(self) -> bool:
+        """Each solver has its own quantile."""
+        return True
+
     def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> ConformalJudge:
         """The judge, after all samples were solved."""
         both, samples = check_solvers(solvers, type(self).__name__), as_samples(self.samples)

@@ -18,10 +18,12 @@ from .eigen import (
 from .factor import Factorization, factorization_count
 from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
 from .mass import solve_mass
+from .shared import SharedFactors
 
 __all__ = [
     "EPS",
     "Factorization",
+    "SharedFactors",
     "bounded_step",
     "canonical_eigenpairs",
     "dense_eigenpairs",

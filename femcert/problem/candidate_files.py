@@ -68,7 +68,9 @@ def read_fields(path: Path, problem: Problem, *, parameter: str, state: str | No
     if ending == ".npz":
         return _from_archive(path, parameter, state)
     if ending == ".csv":
-        return _from_table(path, problem.basis.mesh.dim(), parameter, state)
+        if problem.mesh is None:
+            raise InputError("the problem has no mesh for the rows of a table; expected .npz")
+        return _from_table(path, problem.mesh.dim(), parameter, state)
     if ending not in _WITH_MESH:
         raise InputError(f"its ending is {path.suffix!r}; expected .npz, .csv, {', '.join(_WITH_MESH)}")
     fields = MeshFields(read_raw(path))

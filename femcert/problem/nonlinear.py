@@ -214,7 +214,7 @@ class NonlinearProblem(EquationProblem):
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
         A = self._operator(u, q)[self.free][:, self.free]
         name = "derivative of the state equation"
-        return A, Factorization(A, definite=self.definite, name=name, to_rounding=True)
+        return A, self.factorize(A, definite=self.definite, name=name, to_rounding=True)
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:
         u = self.boundary.values.copy()

@@ -14,7 +14,7 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import InputError
 from ..files import written
-from ..mesh.elements import degree
+from ..mesh.elements import degree, lagrange
 from ..mesh.locate import interpolation_matrix
 from ..problem.base import Problem
 from ..selection import Selection
@@ -71,8 +71,9 @@ class FieldSheet:
     """Fields of a problem, gathered on one mesh: with quadratic cells if one of its bases is quadratic."""
 
     def __init__(self, problem: Problem) -> None:
-        finest = max((problem.basis, problem.parameters.basis), key=degree)
-        self._basis: Basis = finest
+        finest = max((b for b in (problem.basis, problem.parameters.basis) if b is not None), key=degree)
+        # Cells need corners, also where all there is are piecewise constants.
+        self._basis: Basis = finest if degree(finest) else finest.with_element(lagrange(finest.mesh, 1))
         self.point_data: dict[str, Array] = {}
         self.cell_data: dict[str, list[Array]] = {}
 

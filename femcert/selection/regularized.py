@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,30 +81,37 @@ def regularized(
     terms = [total_variation(space, 0.5 * weight, typical)] if metric is None else []
     if bounds is not None:
         terms.append(box(space, bounds.lower, bounds.upper, 1e-2 * objective.curvature))
-    found = objective.minimize(penalty, terms, start)
     ball = space.ball_about_zero
+    found = objective.minimize(penalty, terms, start)
     if ball is None or space.shrinkage(space.field(found.coefficients)) == 1.0:
         return found.coefficients, found.optimality
-    return _on_sphere(objective, penalty, terms, found, ball_form(space), ball.radius)
+    form = ball_form(space)
+    share = space.norm(space.field(found.coefficients)) / space.ball_norm(space.field(found.coefficients))
+    first = 1e-3 * objective.curvature * share**2
+    found, mu = _on_sphere(objective, penalty, terms, found, form, ball.radius, first)
+    c, size = found.coefficients, space.ball_norm(space.field(found.coefficients))
+    # The normal of the sphere belongs to the ball, up to how far c is inside.
+    slack = mu * size * (ball.radius - size)
+    return c, objective.certificate(c, penalty + mu * form, terms, found.multipliers, slack)[0]
 
 
 def _on_sphere(
-    objective: Splitting, penalty: Any, terms: list[Term], found: Found, form: Any, radius: float
-) -> tuple[Array, float]:
-    """The minimizer with ``½ mu ‖q‖_L²`` added, mu such that it comes to lie on the sphere, or just inside."""
+    objective: Splitting, penalty: Any, terms: Sequence[Term], found: Found, form: Any, radius: float, mu: float
+) -> tuple[Found, float]:
+    """The minimizer with ``½ mu ‖q‖_L²`` added, mu such that it comes to lie on the sphere, or just inside; and mu.
+
+    The first mu is given.
+    """
 
     def size(c: Array) -> float:
         return float(np.sqrt(max(float(c @ (form @ c)), 0.0)))
 
-    unit = objective.curvature * float(np.sum(found.coefficients**2)) / size(found.coefficients) ** 2
-    low, high, mu = 0.0, np.inf, 1e-3 * unit
+    low, high = 0.0, np.inf
     for _ in range(MOST_TRIES):
         found = objective.minimize(penalty + mu * form, terms, found.coefficients, multipliers=found.multipliers)
-        c, reached = found.coefficients, size(found.coefficients)
-        if reached <= radius and reached >= (1.0 - CLOSE) * radius:
-            # The normal of the sphere belongs to the ball, up to how far c is inside.
-            slack = mu * reached * (radius - reached)
-            return c, objective.certificate(c, penalty + mu * form, terms, found.multipliers, slack)[0]
+        reached = size(found.coefficients)
+        if (1.0 - CLOSE) * radius <= reached <= radius:
+            return found, mu
         low, high = (mu, high) if reached > radius else (low, mu)
         mu = 4.0 * mu if np.isinf(high) else high / 4.0 if low == 0.0 else float(np.sqrt(low * high))
     raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}, within the bounds")

@@ -32,8 +32,10 @@ from .ridge import MOST_COLUMNS
 
 # Over-relaxation; steps in all, between two certificates, and as long as the multipliers' scales are balanced.
 RELAXATION, MOST_STEPS, EVERY, BALANCED = 1.7, 5_000, 25, 500
-# The gap to the least objective at which the iteration ends, and at which it counts as converged, over the objective.
+# The gap at which the iteration ends, and at which it counts as converged.
 WANTED, ENOUGH = 1e-4, 1e-2
+# The error of c is taken for so much of c.
+UNKNOWN = 0.1
 # A step stays near the last one where neither penalty nor bounds hold all directions: part of the curvature.
 NEAR = 1e-4
 # Parts of D c that are smaller than this, relative to the start, balance nothing.
@@ -107,8 +109,9 @@ class Found:
     optimality
         See `Splitting.certificate`.
     gap
-        By how much the objective may exceed its minimum, as a part of it; the distance to the minimizer in it is taken
-        for the size of c.
+        When it is small enough, the iteration ends: an estimate of what the objective exceeds its minimum by, as a part
+        of it (what is left of the gradient is taken times a part of c instead of times the unknown error), or what is
+        left of the gradient as a part of that at zero, if this is more.
     multipliers
         v_i.
     """
@@ -135,6 +138,7 @@ class Splitting:
     def __init__(self, F: Array, y: Array, space: ParameterSpace, feasible: Callable[[Array], Array]) -> None:
         self._F, self._y, self._space, self._feasible = F, y, space, feasible
         self._lifted = space.solve_gram(np.asfortranarray(F.T))
+        self._steepness = self._norm(F.T @ y)
         self.curvature = float(np.linalg.eigvalsh(F @ self._lifted)[-1])
 
     def _norm(self, gradient: Array) -> float:
@@ -174,7 +178,8 @@ class Splitting:
             g, eps, value = g + term.matrix.T @ v, eps + gap, value + gap + float(v @ z)
         rest = self._norm(g)
         optimality = float(rest / 2.0 + np.sqrt(rest**2 / 4.0 + self.curvature * eps))
-        return optimality, (eps + rest * self._space.norm(self._space.field(c))) / max(value, 1e-300)
+        rise = eps + UNKNOWN * abs(float(g @ c))
+        return optimality, max(rise / max(value, 1e-300), rest / max(self._steepness, 1e-300))
 
     def minimize(
         self,

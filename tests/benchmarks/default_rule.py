@@ -1,12 +1,13 @@
 """Whose claim is "no harm": what each rule accepts on the L-shape, and how often that was worse than the baseline.
 
-Run: ``python tests/benchmarks/default_rule.py [TRIALS]`` (100). Truths are Gaussian blobs, in no span of modes; 33
+Run: ``python tests/benchmarks/default_rule.py [TRIALS]`` (40). Truths are Gaussian blobs, in no span of modes; 33
 averages with 1 % and 5 % Gaussian noise of known deviation. Three classes: 12 eigenmodes, which do not have the truth;
-these with a remainder; and the full space within a ball of the H1 norm, which has it (sizes: 97.5 % quantile of 500 other
-blobs). Learned: a ridge map that was trained on blobs, least squares without any regularization (in the ball: with next to none), and
-hallucinations, the ridge map's answer with a blob of half its height where none is. Baselines: Tikhonov by discrepancy,
-by GCV, and with a fixed weight. Each row is also counted with six regions whose claims the data may refute. It writes
-``results/default_rule.md`` and ends with exit code 1 if `Dominance` harmed more often than its level where the truth is in the class.
+these with a remainder; and the full space within a ball of the H1 norm, which has it (sizes: 97.5 % quantile of 500
+other blobs). Learned: a ridge map that was trained on blobs, least squares without regularization, and hallucinations,
+the ridge map's answer with a blob of half its height where none is. Baselines: Tikhonov by discrepancy, by GCV, and
+with a fixed weight. Each row is also counted with six regions whose claims the data may refute. It writes
+``results/default_rule.md`` and ends with exit code 1 if `Dominance` harmed more often than its level where the truth is
+in the class.
 """
 
 import os
@@ -31,8 +32,10 @@ RULES = {
     "Dominance()": fc.Dominance(),
 }
 BASELINES = {
-    "discrepancy": fc.Tikhonov(choose="discrepancy"), "gcv": fc.Tikhonov(choose="gcv"), "fixed": fc.Tikhonov(weight=1e-2),
-}  # fmt: skip
+    "discrepancy": fc.Tikhonov(choose="discrepancy"),
+    "gcv": fc.Tikhonov(choose="gcv"),
+    "fixed": fc.Tikhonov(weight=1e-2),
+}
 LEARNED = ("ridge", "least squares", "hallucination")
 REGIONS = {
     "lower left": lambda x: (x[0] < -0.5) & (x[1] < -0.5),
@@ -138,9 +141,9 @@ def count_decisions(counts, problem, data, truth, safe, learned, label, rule, re
         for place, kept in (("", True), (" with regions", name not in refuted)):
             key, accepted = (label + place, name), verdict.status == "accepted" and kept
             for what, holds in (("all", True), ("better", better), (verdict.status, True), ("refuted", not kept)):
-                counts[*key, what] += bool(holds)
-            counts[*key, "harm"] += accepted and not better
-            counts[*key, "taken"] += accepted and better
+                counts[(*key, what)] += bool(holds)
+            counts[(*key, "harm")] += accepted and not better
+            counts[(*key, "taken")] += accepted and better
 
 
 def table(counts):
@@ -181,4 +184,4 @@ def main(trials):
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 40))

@@ -17,6 +17,7 @@ from femcert.certificate.calibrated import CalibratedJudge
 sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
 
 from l_shape_truths import blobs, deviation, discs, l_shape_basis, l_shape_problem, readings, shifted
+from zoo import coefficient
 
 SAMPLES, TESTS, NOISE = 500, 400, 0.05
 
@@ -257,6 +258,36 @@ def test_a_model_error_enters_the_trials():
     assert judge.calibration.radii["learned"] > 0.3
 
 
+def test_a_nonlinear_problem():
+    problem = coefficient("line P1", 16)
+    truths = 0.3 * np.random.default_rng(0).standard_normal((130, 2)) @ problem.parameters.matrix.T
+    exact = problem.predict(problem.solve(truths[0]), truths[0])
+    data = fc.Data.gaussian(exact, std=1e-3)
+
+    def constant(c):
+        return lambda p, d: fc.Candidate.from_coefficients(p, c)
+
+    rule = fc.Calibrated(samples=truths[1:])
+    found = rule.calibrated(problem, data, baseline=constant([3.0, 0.0]), learned=constant([0.0, 0.0])).calibration
+    # Always better, whatever the score.
+    assert found.power >= 0.9
+    assert found.harmed == 0
+
+
+def test_relative_noise_is_that_of_the_true_readings():
+    problem, data, baseline, learned, rule = blind()
+    relative = fc.Data.gaussian(data.values, relative=0.1, std=0.1, reference=1.0)
+    judge = rule.prepare(problem, relative, {"baseline": baseline, "learned": learned})
+    samples = fc.Samples(rule.samples)
+    readings_ = samples.readings(problem, relative)
+    noise = samples.measured(relative, readings_) - readings_
+    assert np.std(noise / np.hypot(0.1 * readings_, 0.1)) == pytest.approx(1.0, abs=0.1)
+    assert judge.calibration.power > 0.8
+    # The law depends on the data, so that trials are not for others.
+    with pytest.raises(fc.InputError, match="another problem or noise"):
+        judge.rule.prepare(problem, relative.with_values(data.values + 1.0), dict(judge.calibration.solvers))
+
+
 @pytest.mark.parametrize("kind", [blobs, discs])
 def test_a_conformal_radius_covers_truths_like_the_samples(kind):
     problem, data, baseline, learned, _ = l_shape()
@@ -293,3 +324,59 @@ def test_a_conformal_radius_needs_solvers_and_samples():
         problem, data, {"baseline": baseline, "learned": learned}
     )
     assert judge.certify(candidate).radius.value == max(judge.radii.values())
+
+
+def test_several_candidates_share_harm_and_confidence():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.Calibrated(samples=blobs(l_shape_basis(3), SAMPLES, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    assert found.status != "undecided"
+    for name, verdict in found.candidates.items():
+        calibration = verdict.comparison.calibration
+        assert calibration["harm"] == pytest.approx(0.025), name
+        assert calibration["confidence"] == pytest.approx(0.975)
+        # As if it were alone at this level.
+        alone = fc.no_harm(
+            problem, data, baseline=baseline, learned=several[name],
+            rule=fc.Calibrated(samples=rule.samples, harm=0.025, confidence=0.975),
+        )  # fmt: skip
+        assert verdict.status == alone.status
+        assert calibration["threshold"] == alone.comparison.calibration["threshold"]
+    with pytest.raises(fc.InputError, match="names"):
+        fc.no_harm(problem, data, baseline=baseline, learned={}, rule=rule)
+    # Trials that were made for one candidate at the whole level do not serve several.
+    assert l_shape()[4].shared_by(2).calibration is None
+    assert l_shape()[4].shared_by(1) is l_shape()[4]
+
+
+def test_conformal_radii_of_several_solvers():
+    problem, data, baseline, learned, _ = l_shape()
+    rule = fc.ConformalRadius(samples=blobs(l_shape_basis(3), 60, 3))
+    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
+    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
+    for name, verdict in found.candidates.items():
+        alone = fc.no_harm(problem, data, baseline=baseline, learned=several[name], rule=rule)
+        assert verdict.certificate.radius == alone.learned.radius
+        assert verdict.status == alone.status
+
+
+def test_on_a_ball_of_the_full_space_the_radius_is_that_of_every_truth():
+    basis = l_shape_basis(2)
+    problem = l_shape_problem(lambda b: fc.FullSpace(b).within_ball(2.0), sensors=12, refined=2)
+    F, m = problem.forward_matrix(), problem.observation_count
+    maps = [F.T @ np.linalg.inv(F @ F.T + weight * np.linalg.norm(F, 2) ** 2 * np.eye(m)) for weight in (1e-6, 1e-3)]
+    baseline, learned = (
+        lambda p, d, map_=map_: fc.Candidate.from_coefficients(p, map_ @ d.values) for map_ in maps
+    )
+    truth = blobs(basis, 1, 30)[0]
+    std = deviation(problem, blobs(basis, 100, 1), NOISE)
+    y = problem.forward.apply(truth[:, None])[:, 0] + std * np.random.default_rng(31).standard_normal(m)
+    selection = fc.no_harm(
+        problem, fc.Data.gaussian(y, std=std), baseline=baseline, learned=learned,
+        rule=fc.Calibrated(samples=blobs(basis, 130, 32)),
+    )  # fmt: skip
+    assert selection.accepted
+    for certificate in (selection.baseline, selection.learned):
+        assert certificate.radius.side == "upper"
+        assert certificate.contains(truth)

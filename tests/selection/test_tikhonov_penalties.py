@@ -14,7 +14,7 @@ import femcert as fc
 from femcert.problem.noise import Bounded
 from femcert.residual.optimality import projected_norm
 from femcert.selection.penalty import SquaredNorm, variation
-from femcert.selection.splitting import Splitting, box
+from femcert.selection.splitting import Splitting, box, total_variation
 
 # What the splitting may leave of the objective, twice.
 GAP = 2e-4
@@ -218,6 +218,23 @@ def test_total_variation_against_a_smoothed_one(space, weight):
         x = minimize(smoothed, x, args=(beta,), jac=True, method="BFGS", options={"maxiter": 400}).x
     assert J(c) <= J(x) * (1.0 + GAP)
     assert J(c) >= J(x) * (1.0 - 0.01)
+
+
+@pytest.mark.parametrize("weight", [0.3, 3.0])
+def test_the_optimality_bounds_the_proximal_step_of_the_total_variation(weight):
+    problem = problem_of()
+    data, space = data_of(problem), problem.parameters
+    found = fc.Tikhonov(weight=weight, penalty="tv")(problem, data)
+    F, y = whitened(problem, data)
+    objective, c = Splitting(F, y, space, lambda x: x), found.parameter
+    G, L = space.gram.toarray(), objective.curvature
+    # The point of the proximal step: denoising of a gradient step, to many digits.
+    there = c - np.linalg.solve(G, F.T @ (F @ c - y)) / L
+    root = np.sqrt(L) * np.linalg.cholesky(G).T
+    denoised = Splitting(root, root @ there, space, lambda x: x)
+    term = total_variation(space, 0.5 * weight, 1.0)
+    p = denoised.minimize(csr_matrix(G.shape), [term], c, wanted=1e-11).coefficients
+    assert L * space.norm(c - p) <= found.optimality * (1.0 + 1e-3)
 
 
 def test_total_variation_finds_a_block_better_than_a_norm_does():
