@@ -10,8 +10,10 @@ from importlib.metadata import version as _version
 from . import learn
 from .bound import Bound
 from .certificate import (
+    Calibrated,
     Certificate,
     Comparison,
+    ConformalRadius,
     Dominance,
     ExactRadius,
     GuaranteedRadius,
@@ -36,6 +38,8 @@ from .errors import (
 from .evidence import (
     Design,
     Evidence,
+    EvidenceMap,
+    Flux,
     Interval,
     IntervalTable,
     Mean,
@@ -122,6 +126,7 @@ __all__ = [
     "AverageSensors",
     "Bound",
     "BoundarySensors",
+    "Calibrated",
     "Candidate",
     "CandidateError",
     "Case",
@@ -129,6 +134,7 @@ __all__ = [
     "CoarseMeshError",
     "CoarseSpace",
     "Comparison",
+    "ConformalRadius",
     "CoordinateSpace",
     "CosineSpace",
     "Data",
@@ -140,9 +146,11 @@ __all__ = [
     "EllipticCoefficient",
     "EllipticSource",
     "Evidence",
+    "EvidenceMap",
     "ExactRadius",
     "Experiments",
     "FemcertError",
+    "Flux",
     "ForwardMap",
     "FullSpace",
     "FunctionSpace",

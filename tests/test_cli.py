@@ -102,13 +102,6 @@ def test_a_directory_in_the_way_of_a_file(name, tmp_path, capsys):
     check_refused(tmp_path, capsys, "it is a directory")
 
 
-@pytest.mark.parametrize("name", ["tables", "figures"])
-def test_a_file_in_the_way_of_a_directory(name, tmp_path, capsys):
-    (tmp_path / name).write_text("mine")
-    (tmp_path / "report.html").write_text("old")
-    check_refused(tmp_path, capsys, "is not a directory")
-
-
 def test_no_space_left(quick, tmp_path, monkeypatch, capsys):
     from femcert.report import style
 

@@ -1,7 +1,6 @@
 """Stages: quiet unless asked, and durations that add up."""
 
 import logging
-import threading
 from time import perf_counter, sleep
 
 import numpy as np
@@ -37,26 +36,6 @@ def test_a_stage_that_fails_is_counted_and_the_next_one_is_not_inside_it():
     assert begun == ["broken", "next"]
 
 
-def test_nothing_is_collected_outside():
-    with collected() as timings:
-        pass
-    with stage("later"):
-        pass
-    assert timings.seconds == {}
-
-
-def test_a_stage_of_another_thread_is_not_ours():
-    def work():
-        with stage("elsewhere"):
-            pass
-
-    with collected() as timings:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    assert timings.seconds == {}
-
-
 def test_the_library_is_quiet(capfd):
     Factorization(identity(3, format="csc"), definite=True, name="matrix").solve(np.ones(3))
     assert capfd.readouterr() == ("", "")
@@ -73,13 +52,3 @@ def test_main_stages_are_said_at_info_and_all_at_debug(caplog):
         ("DEBUG", "  factorization (matrix, 3 unknowns, superlu)"),
         ("INFO", "main (3 parts)"),
     ]
-
-
-def test_a_function_can_be_a_stage():
-    @stage("work")
-    def work(n):
-        return n + 1
-
-    with collected() as timings:
-        assert [work(1), work(2)] == [2, 3]
-    assert list(timings.seconds) == ["work"]

@@ -1,8 +1,10 @@
 """Rules that turn residuals and stability into a radius around a candidate that contains the truth."""
 
+from .calibrated import Calibrated
 from .certificate import Certificate
 from .comparison import Comparison
 from .confidence import bernstein, betting, hoeffding
+from .conformal import ConformalRadius
 from .dominance import Dominance
 from .exact import ExactRadius
 from .guaranteed import GuaranteedRadius
@@ -12,8 +14,10 @@ from .stopping import StoppingRule
 from .weighted import OperationalRadius, ResidualRadius
 
 __all__ = [
+    "Calibrated",
     "Certificate",
     "Comparison",
+    "ConformalRadius",
     "Dominance",
     "ExactRadius",
     "GuaranteedRadius",

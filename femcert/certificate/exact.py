@@ -12,6 +12,7 @@ from ..bound import Bound
 from ..errors import CandidateError, InputError, UncertifiedError
 from ..evidence import (
     MOST_COORDINATES,
+    Evidence,
     Feasible,
     check_explained,
     check_explained_continuously,
@@ -29,7 +30,7 @@ from ..stability import Stability, stability
 from ..stability.stability import GUARANTEES
 from .certificate import Certificate
 from .guaranteed import continuous_constant
-from .rule import Judge, Rule
+from .rule import Judge, Rule, explaining
 from .weighted import state_free_radius
 
 # A dual that is farther than this above a point that it knows may have a gap.
@@ -52,8 +53,13 @@ class ExactRadius(Rule):
 
     Notes
     -----
-    On a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus noise level, which
-    is larger. A nonlinear problem needs a class with a ball that lies in the
+    For Gaussian data, and for a class with a remainder, the radius is that of the evidence, `Evidence.radius`: on a
+    span the ellipsoid about the least-squares solution, on a ball the distance from a centre plus a length that is
+    fixed before the data, so that bad data make no radius smaller. Whether the class explains the data is tested apart:
+    with a p-value below the level of the noise nothing is certified.
+
+    For a noise level on a ball with more than 1,500 coordinates the radius is the modulus of continuity at misfit plus
+    noise level, which is larger. A nonlinear problem needs a class with a ball that lies in the
     ball on which its linearization at the candidate is validated.
 
     What it compares: how far the two candidates are from that parameter of the consistent set which is farthest from
@@ -78,6 +84,11 @@ class ExactRadius(Rule):
         """The misfit of the parameter and its distance from the class."""
         return ("data", "admissibility")
 
+    @property
+    def counts_remainder(self) -> bool:
+        """For the discretized problem."""
+        return self.guarantee == "discrete"
+
     def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> ExactJudge:
         """The judge, with the consistent set, or the continuous constant."""
         return ExactJudge(self, problem, data)
@@ -94,6 +105,8 @@ class ExactJudge(Judge):
     ----------
     evidence
         The consistent set, where it is the same for all candidates; else None.
+    asked
+        The evidence, where it answers instead: for noise of known law, and with a remainder; else None.
     constant
         The stability constant, where there is one for all candidates; else None.
     """
@@ -103,8 +116,12 @@ class ExactJudge(Judge):
     def __init__(self, rule: ExactRadius, problem: Problem, data: Data) -> None:
         super().__init__(rule, problem, data)
         self.evidence: Feasible | None = None
+        self.asked: Evidence | None = None
         self.constant: Stability | None = None
-        if rule.guarantee == "continuous":
+        random = data.law.zeta > 0.0 or problem.parameters.remainder is not None
+        if random and rule.guarantee == "discrete" and problem.forward is not None:
+            self.asked = explaining(problem, data)
+        elif rule.guarantee == "continuous":
             if problem.forward is None or problem.parameters.ball is not None:
                 raise UncertifiedError("guarantee='continuous' is not known for nonlinear problems, nor on a ball")
             self.constant = continuous_constant(problem, data, rule.stability)[0]
@@ -116,6 +133,11 @@ class ExactJudge(Judge):
             self.evidence = self._discrete()
             few = problem.parameters.dimension <= problem.observation_count
             self.constant = self.evidence.constant if few else None
+
+    @property
+    def noise_level(self) -> float:
+        """That of the data, or as the evidence estimates it."""
+        return self.data.noise_level if self.asked is None else self.asked.noise_level
 
     @property
     def _by_modulus(self) -> bool:
@@ -149,7 +171,10 @@ class ExactJudge(Judge):
 
     def _radius(self, candidate: Candidate) -> tuple[float, str]:
         problem, data, split = self.problem, self.data, self.split(candidate)
-        if self._by_modulus:
+        if self.asked is not None:
+            value = self.asked.radius(candidate.parameter).value
+            scope = "discrete" if data.law.proven else "estimate"
+        elif self._by_modulus:
             value, scope = sum(state_free_radius(problem, data, split, self.constant)), "discrete"
         else:
             evidence = self.evidence_at(candidate)

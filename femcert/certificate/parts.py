@@ -6,7 +6,7 @@ from typing import Any
 
 from .certificate import Certificate
 
-PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "admissibility", "other")
+PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "trials", "admissibility", "other")
 
 
 def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, float]:
@@ -14,9 +14,12 @@ def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, fl
 
     The distance from the class, where the rule adds it, stands under ``"admissibility"``, what is left under
     ``"other"``. A rule without weights measures the set of consistent parameters: its distance and that from the class
-    add up in squares on the mesh, where they are orthogonal. The parts sum to the radius.
+    add up in squares on the mesh, where they are orthogonal. A quantile of errors in trials has no parts. The parts sum
+    to the radius.
     """
     residuals, radius = certificate.residuals, certificate.radius.value
+    if rule.get("trials") and certificate.scope == "estimate":
+        return {"trials": radius}
     outside = min(residuals.admissibility.value, radius) if rule.get("covered", True) else 0.0
     weights = rule.get("weights")
     if weights is None or certificate.stability is None:

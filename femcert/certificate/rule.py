@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import CandidateError, InputError, UncertifiedError
+from ..errors import CandidateError, InconsistentError, InputError, UncertifiedError
+from ..evidence import Evidence, evidence
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -54,7 +55,8 @@ class Rule(ABC):
         problem, data
             What is reconstructed, from which measurements.
         solvers
-            ``"baseline"`` and ``"learned"`` as `no_harm` got them, for rules that run them on data of their own.
+            ``"baseline"`` and ``"learned"`` as `no_harm` got them, several learned ones as a mapping; for rules that
+            run them on data of their own.
 
         Raises
         ------
@@ -98,7 +100,7 @@ class Rule(ABC):
 
     @property
     def uses_solvers(self) -> bool:
-        """Whether `prepare` runs the solvers on data of its own: it is then called for each learned candidate."""
+        """Whether `prepare` is called for each of several learned candidates, with that one as ``"learned"``."""
         return False
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +123,7 @@ class Judge(ABC):
     def __init__(self, rule: Rule, problem: Problem, data: Data) -> None:
         self.rule, self.problem, self.data = rule, problem, problem.check_data(data)
         if problem.parameters.remainder is not None and not rule.counts_remainder:
-            expected = "expected ExactRadius or Dominance"
+            expected = "expected ExactRadius() or Dominance()"
             raise UncertifiedError(f"{type(rule).__name__} does not count the remainder of the class; {expected}")
         self._splits: list[tuple[Candidate, Split]] = []
 
@@ -129,17 +131,31 @@ class Judge(ABC):
     def certify(self, candidate: Candidate) -> Certificate:
         """The certificate of one candidate."""
 
+    def certify_as(self, role: str, candidate: Candidate) -> Certificate:
+        """The certificate of a candidate of the solver with this name, for rules that judge solvers."""
+        return self.certify(candidate)
+
+    @property
+    def noise_level(self) -> float:
+        """That of the data."""
+        return self.data.noise_level
+
+    @property
+    def made_from(self) -> Data:
+        """What solvers are to make their candidates from; a rule that splits the data gives them a part."""
+        return self.data
+
     def compare(self, baseline: Candidate, learned: Candidate) -> Comparison | None:
         """What decides between two candidates; None where their radii do."""
         return None
 
-    def certified(self, candidate: Candidate) -> Certificate:
-        """`certify`, for a candidate that is checked here, with the size of its parameter."""
+    def certified(self, candidate: Candidate, role: str = "learned") -> Certificate:
+        """`certify_as`, for a candidate that is checked here, with the size of its parameter."""
         space = self.problem.parameters
         size = self.split(check_candidate(self.problem, candidate)).size
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
-        found = self.certify(candidate)
+        found = self.certify_as(role, candidate)
         if not isinstance(found, Certificate) or found.radius.side == "lower":
             name = type(self.rule).__name__
             raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")
@@ -188,7 +204,7 @@ class Judge(ABC):
             total=residuals.data.value if total is None else total,
             stability=stability,
             scope=scope or ("discrete" if radius.side == "upper" else "estimate"),
-            noise_level=self.data.noise_level,
+            noise_level=self.noise_level,
             name=candidate.name,
             _distance=partial(self.error, candidate),
         )
@@ -209,6 +225,24 @@ class Judge(ABC):
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""
         return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
+def explaining(problem: Problem, data: Data) -> Evidence:
+    """The evidence of a problem whose class explains the data.
+
+    Raises
+    ------
+    InconsistentError
+        Its p-value is below the level of the noise.
+    """
+    found = evidence(problem, data)
+    p = found.p_value
+    if p is not None and (p < data.law.zeta or p == 0.0):
+        raise InconsistentError(
+            f"no parameter of the class explains the data (p-value {p:.2g}): model error, wrong deviations of the "
+            "noise or wrong class"
+        )
+    return found
 
 
 @stage("certificates")

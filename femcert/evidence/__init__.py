@@ -5,7 +5,7 @@ Sets are dense and know no problem (coordinates that are orthonormal in Q, white
 
 from .consistent import ConsistentSet, inconsistent
 from .design import Design, best_dimension, design
-from .evidence import Evidence, evidence
+from .evidence import Evidence
 from .feasible import (
     MOST_COORDINATES,
     Feasible,
@@ -16,8 +16,10 @@ from .feasible import (
     is_large_ball,
     linearized_set,
 )
-from .functionals import Coordinate, Functional, Mean, Moment, Prediction, Value, as_functional
+from .functionals import Coordinate, Flux, Functional, Mean, Moment, Prediction, Value, as_functional
 from .interval import Interval, IntervalTable
+from .make import evidence
+from .maps import EvidenceMap
 from .refutation import Refutation, RegionClaims
 from .sensitivity import Sensitivity
 
@@ -27,7 +29,9 @@ __all__ = [
     "Coordinate",
     "Design",
     "Evidence",
+    "EvidenceMap",
     "Feasible",
+    "Flux",
     "Functional",
     "Interval",
     "IntervalTable",

@@ -22,13 +22,13 @@ from ..problem.base import Problem
 from ..problem.constraints import conformal_quantile
 from ..problem.data import Data
 from ..problem.samples import Samples, as_samples, whitened
-from .affine import GOLDEN, Affine
+from .affine import Affine, golden_sections
 from .functionals import Functional
 from .interval import Interval, IntervalTable
 from .sights import Observed
 
-# Decimal logarithms of the scale mu over its least value, and golden sections after that.
-SCALES, SECTIONS = np.linspace(0.0, 16.0, 65), 30
+# Decimal logarithms of the scale mu over its least value; golden sections follow.
+SCALES = np.linspace(0.0, 16.0, 33)
 
 
 class Posterior:
@@ -93,12 +93,8 @@ class Posterior:
 
         n, step = len(seen), SCALES[1] - SCALES[0]
         nearest = SCALES[np.argmin([cost(np.full(n, t)) for t in SCALES], axis=0)]
-        low, high = np.maximum(nearest - step, SCALES[0]), nearest + step
-        for _ in range(SECTIONS):
-            inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
-            left = cost(inner[0]) < cost(inner[1])
-            low, high = np.where(left, low, inner[0]), np.where(left, inner[1], high)
-        return np.asarray(self.least * 10.0**low)
+        found, _ = golden_sections(cost, np.maximum(nearest - step, SCALES[0]), nearest + step)
+        return np.asarray(self.least * 10.0**found)
 
 
 def conformal_table(

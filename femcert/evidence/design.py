@@ -22,7 +22,7 @@ from ..problem.data import Data
 from ..problem.noise import Noise
 from ..shown import Shown
 from .affine import Affine, Estimates, Target
-from .evidence import evidence
+from .make import evidence
 from .sights import Observed
 from .tables import finite, html_table, save_table, text_table
 

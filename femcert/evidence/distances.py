@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import csc_matrix
 from scipy.special import ndtri
 
 from ..bound import Bound
 from ..checks import Array
+from ..errors import UncertifiedError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.noise import Gaussian, Noise
 from ..stability.pencil import Pencils
+from .affine import Affine
 from .consistent import Fit, fit, inconsistent
-from .feasible import Feasible
+from .feasible import Feasible, discrete_set
+from .functionals import Densities
 from .hidden import hidden_on_ball, hidden_on_span, pair_on_ball, pair_within_bounds
+from .interval import IntervalTable
 from .ridge import Ridge
 from .sights import Observed
+
+# Up to so many coordinates the intersection of data and ball is made, where that is valid.
+MOST_JOINT = 500
 
 
 class Centre(Candidate):
@@ -43,8 +52,10 @@ class Distances:
     problem: Problem
     data: Data
     law: Noise
+    scope: str
     _base: Observed
     _known: Observed
+    _affine: Affine
     # What further data with the same noise have in common.
     _shared: dict[Any, Any]
 
@@ -57,7 +68,24 @@ class Distances:
     def _misfit(self) -> float: ...
 
     @abstractmethod
+    def _table(
+        self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool, functions: Densities
+    ) -> IntervalTable: ...
+
+    @abstractmethod
+    def _slack(self, free: Array, weights: Array) -> Array: ...
+
+    @abstractmethod
     def _bound(self, value: float, side: str, source: str, *, signed: bool = False) -> Bound: ...
+
+    @property
+    def noise_level(self) -> float:
+        """What noise and model error amount to at most, in the norm of Y; estimated where that of the data is."""
+        turn = self._known.turn
+        if turn is None:
+            return self.data.noise_level
+        systematic = 0.0 if self.data.model is None else self.data.model.norm
+        return self.law.size(len(turn), self.law.zeta) / float(np.linalg.norm(turn, 2)) + systematic
 
     @cached_property
     def centre(self) -> Centre:
@@ -83,7 +111,8 @@ class Distances:
         """The distance in Q of a parameter from the truth, from above, for all parameters at once.
 
         On a ball the distance from the centre plus a length fixed before the data; on a span the distance to the
-        farthest point of the confidence ellipsoid; with what lies outside of the span on either side.
+        farthest point of the confidence ellipsoid; with what lies outside of the span on either side. For noise within
+        its level on a ball of few coordinates also the distance to the farthest consistent truth, if that is less.
 
         Parameters
         ----------
@@ -91,11 +120,15 @@ class Distances:
             A dof vector, or a candidate that numpy takes for one; it may depend on the data in any way.
         """
         q = self.problem.check_parameter(parameter)
-        if not self.law.zeta and self._misfit > self.law.size(len(self._values), 0.0):
-            raise inconsistent(self.law.size(len(self._values), 0.0), self._misfit)
+        self._check_explained()
         if self.problem.parameters.ball is None:
             return self._bound(self._of_span.farthest(q)[0], "upper", "farthest truth of the confidence ellipsoid")
-        return self._bound(self._from_centre(q), "upper", "distance from the centre, and the centre's from the truth")
+        value, source = self._from_centre(q), "distance from the centre, and the centre's from the truth"
+        if self._consistent is not None:
+            # Nothing is random: whichever is smaller.
+            farthest = self._consistent.farthest(q)[0]
+            value, source = min((value, source), (farthest, "farthest consistent truth"))
+        return self._bound(value, "upper", source)
 
     @cached_property
     def best_radius(self) -> tuple[Bound, Bound]:
@@ -118,6 +151,56 @@ class Distances:
             # A statement about all procedures at this level of the noise: nothing in it is random.
             return Bound(value, "lower", source), upper
         return Bound(value, "estimate", source), upper
+
+    def least_along(self, d: Array, *, zeta: float | None = None) -> tuple[float, Array]:
+        """What ``<d, q>_Q`` is at least for the truth q, with the confidence, and a field with this value.
+
+        Parameters
+        ----------
+        d
+            A field (dof vector). It may depend on the data in any way: on a ball that is the simultaneous interval
+            about ``<d, .>``, on a span the extent of the ellipsoid less ``tau`` times what lies outside of the span.
+        zeta
+            For a d that does not depend on the data, and Gaussian noise: the level of the one-sided bound with the
+            best weights, ``a . b - bias - z_{1-zeta} ‖a‖``.
+        """
+        self._check_explained()
+        space, known = self.problem.parameters, self._known
+        psi = np.asarray(space.weight @ d)
+        centre = np.asarray(self.centre)
+        if zeta is not None:
+            value = self._one_sided(psi, zeta)
+        elif space.ball is not None:
+            column = csc_matrix(psi[:, None])
+            value = self._table(["difference"], column, np.zeros(1), True, lambda: None)[0].lower.value
+        else:
+            t = known.directions.T @ psi
+            outside = space.norm(space.project(d)[1]) * (0.0 if space.remainder is None else space.remainder.size)
+            value = -float(self._ellipsoid.support(-t[None])[0][0]) - outside * (1.0 + 1e-9)
+        v = np.asarray(known.directions @ (known.directions.T @ psi))
+        v = v if known.smooth is None else known.smooth(psi[:, None])[:, 0]
+        along = float(psi @ v)
+        return value, centre + v * ((value - float(psi @ centre)) / along if along > 0.0 else 0.0)
+
+    def _check_explained(self) -> None:
+        """Noise within its level leaves nothing where the class does not explain the data."""
+        if self.scope != "discrete":
+            raise UncertifiedError(f"distances are known for the discretized problem; the scope is {self.scope!r}")
+        level = self.law.size(len(self._values), self.law.zeta)
+        if not self.law.zeta and self._misfit > level:
+            raise inconsistent(level, self._misfit)
+
+    def _one_sided(self, psi: Array, zeta: float) -> float:
+        """For a functional on the dofs that was fixed before the data."""
+        if not isinstance(self.law, Gaussian) or not self.law.fixed or self._known.turn is not None:
+            raise UncertifiedError("a one-sided bound needs Gaussian noise of known deviations; expected std=")
+        ball = self.problem.parameters.ball
+        targets, free = self._known.targets(csc_matrix(psi[:, None]))
+        factor = float(-ndtri(zeta)) * (1.0 + 1e-9)
+        found = self._affine.estimates(targets, free, self.law, zeta, simultaneous=max(factor, 0.0))
+        middle = float(found.weights[:, 0] @ self._values)
+        middle += 0.0 if ball is None or ball.centre is None else float(psi @ ball.centre)
+        return middle - float(found.half_length[0] + self._slack(free, found.weights)[0])
 
     def _hidden(self, level: float) -> float:
         space, known = self.problem.parameters, self._known
@@ -178,6 +261,13 @@ class Distances:
         if not law.zeta:
             return found
         return found.about_least_squares(law.shifted_size(A.shape[1], shift, law.zeta))
+
+    @cached_property
+    def _consistent(self) -> Feasible | None:
+        """For noise within its level, a ball and few coordinates: all truths that explain the data."""
+        space = self.problem.parameters
+        few = space.dimension <= MOST_JOINT and space.remainder is None
+        return discrete_set(self.problem, self.data) if few and not self.law.zeta else None
 
     @cached_property
     def _of_span(self) -> Feasible:

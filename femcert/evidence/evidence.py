@@ -10,19 +10,20 @@ import numpy as np
 from scipy.sparse import csc_matrix, hstack
 
 from ..bound import Bound
-from ..checks import Array, required
+from ..checks import Array
 from ..errors import InputError, UncertifiedError
-from ..problem.base import Problem, check_problem
+from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
 from ..problem.noise import Unknown
 from ..shown import Shown, in_brief
-from .affine import Affine, Estimates, Sight
+from .affine import Affine, Estimates, Sight, Target
 from .bounded import StrictBounds, strict_bounds
 from .conformal import conformal_table
 from .distances import Distances
-from .functionals import Functional, as_functional
+from .functionals import Densities, Functional, as_functional, densities
 from .interval import Interval, IntervalTable
+from .maps import EvidenceMap, placed, smoothed_values
 from .misfit import least_misfit, least_size
 from .outliers import Outliers, outliers
 from .refutation import Refutation, refutation
@@ -74,7 +75,7 @@ class Evidence(Distances, Shown):
     def assumption(self) -> str:
         """What is assumed of the truth, in words."""
         space = self.problem.parameters
-        members = [part.words for part in self._known.parts]
+        members = [part.words for part in self._base.parts]
         members += [each.words for each in (space.bounds, space.part) if each is not None]
         if space.ball is None:
             where = "a part in" if space.remainder is not None else "nothing outside of"
@@ -104,11 +105,14 @@ class Evidence(Distances, Shown):
         self.problem.check_data(data)
         if not (self.data.weighs_like(data) and data.model is self.data.model):
             raise InputError("data have another noise; expected data.with_values(...), or a new evidence")
-        other = Evidence(self.problem, data, self._base)
+        other = self._with(data)
         other._shared = self._shared
         if data.law.fixed and self.data.law.fixed and data.law == self.data.law:
             other._made = self._made
         return other
+
+    def _with(self, data: Data) -> Evidence:
+        return Evidence(self.problem, data, self._base)
 
     @cached_property
     def _values(self) -> Array:
@@ -155,7 +159,24 @@ class Evidence(Distances, Shown):
             if simultaneous:
                 raise InputError("for truths like samples, functionals are fixed before; expected simultaneous=False")
             return conformal_table(self.problem, self._base, self.data, asked, psi, samples, self._made)
-        return self._table([each.name for each in asked], psi, np.array([each.std for each in asked]), simultaneous)
+        std = np.array([each.std for each in asked])
+        return self._table([each.name for each in asked], psi, std, simultaneous, lambda: densities(asked, space))
+
+    def map(self, radius: float, *, points: Any = None, simultaneous: bool = False) -> EvidenceMap:
+        """Intervals of the parameter smoothed over discs, all over the domain; they hold together.
+
+        Parameters
+        ----------
+        radius
+            Of the discs. Smaller ones say more about places, and their intervals are longer.
+        points
+            Centres, ``(n, dimension)``; default: vertices about a radius apart.
+        simultaneous
+            See `interval`; else each disc has its share of the level.
+        """
+        discs, names, psi = smoothed_values(self.problem.parameters, radius, points)
+        table = self._table(names, psi, np.zeros(len(names)), simultaneous, discs.representers)
+        return placed(table, discs.points, radius)
 
     def _asked(self, functionals: Sequence[Any]) -> list[Functional]:
         asked = [as_functional(each, self.problem.parameters) for each in functionals]
@@ -163,14 +184,16 @@ class Evidence(Distances, Shown):
             raise InputError("functionals is empty; expected at least one, such as a Mean")
         return asked
 
-    def _table(self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool) -> IntervalTable:
-        """Intervals for functionals on the dofs, sparse columns."""
+    def _table(
+        self, names: Sequence[str], psi: Any, std: Array, simultaneous: bool, functions: Densities
+    ) -> IntervalTable:
+        """Intervals for functionals on the dofs, sparse columns, whose densities are called for where they count."""
         zeta, law, ball = self.law.zeta, self.law, self.problem.parameters.ball
         strict = self._strict
         # Half of the level for each of two kinds of ends, which are then intersected; simultaneous ones are one event.
         zeta = zeta / 2.0 if strict is not None and not simultaneous else zeta
         about = 0.0 if ball is None or ball.centre is None else psi.T @ ball.centre
-        estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous)
+        estimates, limits, free = self._weights(psi, std, zeta / len(names), simultaneous, functions)
         middle = about + estimates.weights.T @ self._values
         half, model = estimates.half_length, self._systematic(estimates)
         deviation = np.hypot(law.deviation(estimates.weights), std)
@@ -220,30 +243,38 @@ class Evidence(Distances, Shown):
         return Bound(float(value), side, source, self.confidence, signed=signed)
 
     def _weights(
-        self, psi: Any, std: Array, zeta: float, simultaneous: bool = False
+        self, psi: Any, std: Array, zeta: float, simultaneous: bool = False, functions: Densities | None = None
     ) -> tuple[Estimates, Array | None, Array]:
         """The best weights for functionals on the dofs, the limits, and what the functionals say of free directions."""
-        law = self.law
+        law, factor = self.law, None
         key = (psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes(), zeta, simultaneous)
         if key in self._made:
             return self._made[key]
         targets, free = self._known.targets(psi)
-        limits, apart = None, law.apart(law.zeta)
         if simultaneous:
             if np.any(std > 0.0):
                 raise InputError("the noise of a reading that was not made has no simultaneous interval")
             # Without sets the weights lie in the range of A, and see only this part of the noise.
-            rank = self._affine.count if self._known.parts else self._affine.rank
-            found = self._affine.estimates(targets, free, law, zeta, simultaneous=law.factor(rank, law.zeta))
-        else:
-            found = self._affine.estimates(targets, free, law, zeta, added=std)
-            if apart is not None:
-                strict = self._strict
-                limits = self._affine.limits(targets, free, apart) if strict is None else strict.limits(psi, apart)
+            factor = law.factor(self._affine.count if self._known.parts else self._affine.rank, law.zeta)
+        found = self._affine.estimates(targets, free, law, zeta, simultaneous=factor, added=std)
+        found = self._certified(found, functions, std, zeta, factor)
+        limits = None if simultaneous else self._limits(psi, targets, free)
         if len(self._made) >= MOST_KEPT:
             self._made.pop(next(iter(self._made)))
         self._made[key] = found, limits, free
         return self._made[key]
+
+    def _certified(
+        self, found: Estimates, functions: Densities | None, std: Array, zeta: float, factor: float | None
+    ) -> Estimates:
+        """With biases that hold in the scope."""
+        return found
+
+    def _limits(self, psi: Any, targets: Sequence[Target], free: Array) -> Array | None:
+        apart = self.law.apart(self.law.zeta)
+        if apart is None:
+            return None
+        return self._affine.limits(targets, free, apart) if self._strict is None else self._strict.limits(psi, apart)
 
     def _systematic(self, estimates: Estimates) -> Array:
         """The part of the bias that is due to the model."""
@@ -313,11 +344,14 @@ class Evidence(Distances, Shown):
             raise UncertifiedError("least_norm needs a ball, space.within_ball(radius)")
         law = self.law
         level = law.size(self._affine.dimension, law.zeta) + self._known.rounding
-        found = least_size(self._unreached, self._affine.project(self._values), level)
+        found = self._least_size(level)
         # The radius of the ball does not enter, so that it need not be right.
         if not law.proven:
             return Bound(found, "estimate", "least norm")
         return Bound(found, "lower", "least norm", self.confidence + ball.alpha)
+
+    def _least_size(self, level: float) -> float:
+        return least_size(self._unreached, self._affine.project(self._values), level)
 
     def breakdown(self, functional: Any, value: float) -> Bound:
         """The norm that the truth would need for the functional to lie on the other side of a value.
@@ -342,7 +376,7 @@ class Evidence(Distances, Shown):
             raise UncertifiedError("a breakdown needs a ball, space.within_ball(radius)")
         each = as_functional(functional, space)
         psi = csc_matrix(each.weights(space)[:, None])
-        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta)
+        estimates, _, free = self._weights(psi, np.zeros(1), law.zeta, functions=lambda: densities([each], space))
         middle = float(estimates.weights[:, 0] @ self._values)
         if space.ball.centre is not None:
             middle += each.value(space, space.ball.centre)
@@ -380,7 +414,8 @@ class Evidence(Distances, Shown):
             had been chosen beforehand: intervals are longer for it also where no sensor is left out.
         """
         picked = self.outliers().indices[:most]
-        return evidence(self.problem, self.data.leaving_out(picked, most))
+        data = self.data.leaving_out(picked, most)
+        return Evidence(self.problem, data, observed(self._base.forward, data))
 
     def refute(self, candidate: Candidate, regions: Sequence[Any], *, simultaneous: bool = False) -> Refutation:
         """Which of its claims about regions the data refute.
@@ -398,47 +433,3 @@ class Evidence(Distances, Shown):
         asked = self._asked(regions)
         values = [each.value(self.problem.parameters, candidate.parameter) for each in asked]
         return refutation(candidate.name, self.table(asked, simultaneous=simultaneous), values)
-
-
-def evidence(problem: Problem, data: Data, *, guarantee: str = "discrete") -> Evidence:
-    """What the data say about the truth: intervals, p-value, least norm, refutation.
-
-    Parameters
-    ----------
-    problem
-        A linear problem; its class is a ball, ``FullSpace(basis).within_ball(radius)``, or a span that the data
-        determine.
-    data
-        With what is known of the noise: `Data.gaussian`, or a noise level.
-    guarantee
-        ``"discrete"``: for the discretized problem.
-
-    Raises
-    ------
-    UncertifiedError
-        The problem is not linear, or nothing bounds the class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import femcert as fc
-    >>> from skfem import Basis, ElementTriP1, MeshTri
-    >>> basis = Basis(MeshTri().refined(4), ElementTriP1())
-    >>> space = fc.FullSpace(basis).within_ball(2.0, norm="h1", length=0.3)
-    >>> x = np.linspace(0.1, 0.9, 6)
-    >>> sensors = fc.AverageSensors(basis, np.array([(a, b) for a in x for b in x]), radius=0.05)
-    >>> problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
-    >>> truth = np.exp(-np.sum((basis.doflocs - 0.4) ** 2, axis=0) / 0.1)
-    >>> exact = problem.observe(problem.solve(truth))
-    >>> noise = 2e-4 * np.random.default_rng(0).standard_normal(exact.size)
-    >>> found = fc.evidence(problem, fc.Data.gaussian(exact + noise, std=2e-4))
-    >>> west = fc.Mean(basis, lambda x: x[0] < 0.5, name="west")
-    >>> found.interval(west).contains(west.value(space, truth))
-    True
-    """
-    check_problem(problem)
-    problem.check_data(data)
-    if guarantee != "discrete":
-        raise InputError(f"guarantee is {guarantee!r}; expected 'discrete'")
-    forward = required(problem.forward, "evidence", "data that depend linearly on the parameter", problem)
-    return Evidence(problem, data, observed(forward, data))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skfem import Basis, LinearForm
+from scipy.sparse import csr_matrix, hstack
+from skfem import Basis, FacetBasis, LinearForm
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
 from ..mesh.elements import degree, same_mesh
-from ..mesh.geometry import region_elements
-from ..problem.sensors import AverageSensors
+from ..mesh.geometry import boundary_facets, measures, region_elements
+from ..problem.forward import dense
+from ..problem.sensors import AverageSensors, Representers
 from ..problem.space import ParameterSpace
 
 
@@ -38,13 +40,15 @@ class Functional(ABC):
 
     def weights(self, space: ParameterSpace) -> Array:
         """The same for a class; where only a part of it is of interest, that of the field of this part."""
-        if space.part is None:
-            return self.of_fields(space)
-        return _on_span(space, np.where(space.part.chosen, self.on(space), 0.0))
+        return np.asarray(restricted(space, self.of_fields(space)))
 
     def on(self, space: ParameterSpace) -> Array:
         """The same for coordinates, ``B' w``."""
         return np.asarray(space.matrix.T @ self.of_fields(space))
+
+    def representers(self, space: ParameterSpace) -> Representers | None:
+        """Its density on the elements, for parameters that are functions; None where it has none that is known."""
+        return None
 
     def value(self, space: ParameterSpace, parameter: Array) -> float:
         """``psi(q)`` of a dof vector."""
@@ -99,6 +103,13 @@ class Mean(_OnMesh):
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1))
         return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
 
+    def representers(self, space: ParameterSpace) -> Representers:
+        """Constant in the region."""
+        area = measures(self._basis(space).mesh)
+        chosen, n = self.elements, len(self.elements)
+        density = csr_matrix((np.full(n, 1.0 / area[chosen].sum()), (chosen, np.zeros(n, int))), shape=(len(area), 1))
+        return Representers(density, csr_matrix(density.shape))
+
 
 class Moment(_OnMesh):
     """``∫ f q`` with a function of x.
@@ -150,10 +161,55 @@ class Value(_OnMesh):
 
     def of_fields(self, space: ParameterSpace) -> Array:
         """See `Functional.of_fields`."""
+        return self._disc(space).matrix.toarray()[0]
+
+    def representers(self, space: ParameterSpace) -> Representers:
+        """Constant in the disc."""
+        return self._disc(space).representers()
+
+    def _disc(self, space: ParameterSpace) -> AverageSensors:
         whole = self._basis(space)
         if degree(whole) == 0:
             raise InputError("values of piecewise constants are their coordinates; expected a vector or a Mean")
-        return AverageSensors(whole, self.point[None], radius=self.radius).matrix.toarray()[0]
+        return AverageSensors(whole, self.point[None], radius=self.radius)
+
+
+class Flux(_OnMesh):
+    """The mean over a part of the boundary, ``∫_G q ds / |G|``: the mean flux where the parameter is a flux.
+
+    Of a parameter that lives in the domain it is the mean of the trace. The normal derivative of a parameter is not
+    asked for: balls in the norms of L2 and H1 do not bound it.
+
+    Parameters
+    ----------
+    basis
+        A basis on the mesh.
+    boundary
+        The name of a boundary part, indices of facets, or a function of x that picks facets of the boundary by their
+        midpoints; None: all of the boundary.
+    name
+        For tables; default: that of the part.
+
+    Examples
+    --------
+    >>> import femcert as fc
+    >>> from skfem import Basis, ElementTriP1, MeshTri
+    >>> basis = Basis(MeshTri().refined(2), ElementTriP1())
+    >>> flux = fc.Flux(basis, lambda x: x[0] == 1.0)
+    >>> round(flux.value(fc.FullSpace(basis), basis.doflocs[0] + basis.doflocs[1]), 12)
+    1.5
+    """
+
+    def __init__(self, basis: Basis, boundary: Any = None, *, name: str | None = None) -> None:
+        found, facets = _facets(basis, boundary)
+        super().__init__(basis, name or found)
+        self.facets = facets
+
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`."""
+        whole = self._basis(space)
+        part = FacetBasis(whole.mesh, whole.elem, facets=self.facets, intorder=2 * max(degree(whole), 1))
+        return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
 
 
 class Prediction(Functional):
@@ -204,6 +260,13 @@ class Coordinate(Functional):
         return full
 
 
+def restricted(space: ParameterSpace, functionals: Any) -> Any:
+    """Functionals on the dofs, a vector or columns, as they see the part of the class that is of interest."""
+    if space.part is None:
+        return functionals
+    return _on_span(space, np.einsum("i,i...->i...", space.part.chosen, dense(space.matrix.T @ functionals)))
+
+
 def _on_span(space: ParameterSpace, weights: Array) -> Array:
     """The functional on the dofs that is this one of the coordinates, and zero on what is orthogonal to the class."""
     return np.asarray(space.weight @ (space.matrix @ space.solve_gram(weights)))
@@ -216,6 +279,19 @@ def as_functional(given: Any, space: ParameterSpace) -> Functional:
     if isinstance(given, str) or callable(given) or (isinstance(given, np.ndarray) and given.dtype.kind in "iu"):
         return Mean(space.basis, given)
     return Coordinate(given)
+
+
+# Called where densities count, since not all functionals have some.
+Densities = Callable[[], Representers | None]
+
+
+def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Representers | None:
+    """Those of all functionals, side by side; None where one of them has none."""
+    found = [each.representers(space) for each in functionals]
+    known = [each for each in found if each is not None and each.loads is None]
+    if len(known) < len(found):
+        return None
+    return Representers(hstack([each.means for each in known]), hstack([each.rest for each in known]))
 
 
 @LinearForm
@@ -231,16 +307,46 @@ def _elements(basis: Basis, region: Any) -> tuple[str, NDArray[np.intp]]:
     if isinstance(region, str):
         return region, region_elements(mesh, region)
     if callable(region):
-        middles = mesh.p[:, mesh.t].mean(axis=1)
-        picked = np.asarray(region(middles))
-        if picked.shape != (mesh.nelements,) or picked.dtype != bool:
-            raise InputError(f"region gives {picked.dtype} of shape {picked.shape}; expected True or False per element")
-        name, elements = getattr(region, "__name__", "region"), np.flatnonzero(picked)
-        name = "region" if name == "<lambda>" else name
-    else:
-        elements, name = np.unique(np.asarray(region)), "region"
-        if elements.dtype.kind not in "iu" or elements.min(initial=0) < 0 or elements.max(initial=0) >= mesh.nelements:
-            raise InputError(f"region has indices outside of 0 to {mesh.nelements - 1}; expected those of elements")
-    if not elements.size:
-        raise InputError(f"the region {name!r} has no element; expected at least one")
-    return name, elements
+        return _name_of(region, "region"), _picked(region, mesh.p[:, mesh.t].mean(axis=1), "region")
+    return "region", _indices(region, mesh.nelements, "region")
+
+
+def _facets(basis: Basis, boundary: Any) -> tuple[str, NDArray[np.intp]]:
+    """Name and indices of the facets of a part of the boundary."""
+    mesh = basis.mesh
+    if boundary is None:
+        return "boundary", mesh.boundary_facets()
+    if isinstance(boundary, str):
+        return boundary, boundary_facets(mesh, boundary)
+    if callable(boundary):
+        whole = mesh.boundary_facets()
+        middles = mesh.p[:, mesh.facets[:, whole]].mean(axis=1)
+        return _name_of(boundary, "boundary"), whole[_picked(boundary, middles, "boundary")]
+    return "boundary", _indices(boundary, mesh.facets.shape[1], "boundary")
+
+
+def _name_of(function: Callable[..., Any], otherwise: str) -> str:
+    name = getattr(function, "__name__", otherwise)
+    return otherwise if name == "<lambda>" else str(name)
+
+
+def _picked(function: Callable[..., Any], middles: Array, what: str) -> NDArray[np.intp]:
+    """Where a function of x is True, at least once."""
+    found = np.asarray(function(middles))
+    if found.shape != (middles.shape[1],) or found.dtype != bool:
+        raise InputError(f"{what} gives {found.dtype} of shape {found.shape}; expected True or False per midpoint")
+    return _not_empty(np.flatnonzero(found), what, _name_of(function, what))
+
+
+def _indices(given: Any, count: int, what: str) -> NDArray[np.intp]:
+    found = np.unique(np.asarray(given))
+    if found.dtype.kind not in "iu" or found.min(initial=0) < 0 or found.max(initial=0) >= count:
+        raise InputError(f"{what} has indices outside of 0 to {count - 1}; expected those of a mesh")
+    return _not_empty(found, what, what)
+
+
+def _not_empty(found: NDArray[np.intp], what: str, name: str) -> NDArray[np.intp]:
+    if not found.size:
+        kind = "element" if what == "region" else "facet"
+        raise InputError(f"the {what} {name!r} has no {kind}; expected at least one")
+    return found

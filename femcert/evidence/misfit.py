@@ -32,27 +32,47 @@ def least_misfit(sights: Sequence[Sight], values: Array) -> float:
     size = float(np.linalg.norm(values))
     if not sights or not values.size:
         return size
-    found = _best(sights, values, lambda d, norm, reaches: (d @ values - reaches.sum(axis=0)) / norm)
+    found, _ = _most_misfit(sights, values)
     return max(found, 0.0) * (1.0 - 64.0 * EPS * np.sqrt(values.size))
+
+
+def misfit_direction(sights: Sequence[Sight], values: Array) -> Array:
+    """The d of `least_misfit`; zero where the sets explain the values."""
+    return _most_misfit(sights, values)[1] if sights else values
+
+
+def _most_misfit(sights: Sequence[Sight], values: Array) -> tuple[float, Array]:
+    return _best(sights, values, lambda d, norm, reaches: (d @ values - reaches.sum(axis=0)) / norm)
 
 
 def least_size(sights: Sequence[Sight], values: Array, level: float) -> float:
     """The least r_1 with which some ``‖b - sum_j T_j x_j‖ <= level``, from below; parameters as for `least_misfit`."""
+    if not values.size:
+        return 0.0
+    return max(_most_size(sights, values, level)[0], 0.0) * (1.0 - 64.0 * EPS * np.sqrt(values.size))
+
+
+def size_direction(sights: Sequence[Sight], values: Array, level: float) -> Array:
+    """The d of `least_size`; zero where no size is needed."""
+    return _most_size(sights, values, level)[1]
+
+
+def _most_size(sights: Sequence[Sight], values: Array, level: float) -> tuple[float, Array]:
     first = sights[0].radius
 
     def bound(d: Array, norm: Array, reaches: Array) -> Array:
         left = d @ values - level * norm - reaches[1:].sum(axis=0)
         return np.where(left > 0.0, left, 0.0) / (reaches[0] / first + 1e-300)
 
-    if not values.size:
-        return 0.0
-    return max(_best(sights, values, bound), 0.0) * (1.0 - 64.0 * EPS * np.sqrt(values.size))
+    return _best(sights, values, bound)
 
 
-def _best(sights: Sequence[Sight], values: Array, bound: Callable[[Array, Array, Array], Array]) -> float:
+def _best(
+    sights: Sequence[Sight], values: Array, bound: Callable[[Array, Array, Array], Array]
+) -> tuple[float, Array]:
     """The largest bound over all directions that are tried; it takes rows d, their norms, and ``r_j ‖T_j' d‖``."""
     radii = np.array([sight.radius for sight in sights])
-    best = 0.0
+    best, direction = 0.0, np.zeros_like(values)
     for theta in ratios(radii):
         lam, V = np.linalg.eigh(sum(t * sight.gram for t, sight in zip(theta, sights, strict=True)))
         turned, scale = V.T @ values, radii[0] ** 2 * np.maximum(lam, 0.0)
@@ -66,10 +86,11 @@ def _best(sights: Sequence[Sight], values: Array, bound: Callable[[Array, Array,
             reaches = np.stack([_reach(sight, d) for sight in sights])
             found = bound(d, norm, reaches)
             i = int(np.argmax(found))
-            best = max(best, float(found[i]))
+            if found[i] > best:
+                best, direction = float(found[i]), d[i]
             step = np.ptp(grid) / max(len(grid) - 1, 1)
             grid = np.linspace(grid[i] - step, grid[i] + step, 17)
-    return best
+    return best, direction
 
 
 def _reach(sight: Sight, d: Array) -> Array:

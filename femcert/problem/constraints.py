@@ -187,9 +187,14 @@ def conformal_quantile(scores: Any, confidence: float) -> float:
     found, level = np.sort(real_array(scores, "scores")), check_confidence(confidence)
     rank = ceil((found.size + 1) * level - RANK_TOLERANCE)
     if rank > found.size:
-        least = ceil(level / (1.0 - level) - RANK_TOLERANCE)
+        least = fewest_samples(level)
         raise InputError(f"{found.size} samples give no quantile at {100.0 * level:g} %; expected at least {least}")
     return float(found[rank - 1])
+
+
+def fewest_samples(confidence: float) -> int:
+    """With fewer there is no conformal quantile: ``(n + 1) confidence > n``."""
+    return ceil(confidence / (1.0 - confidence) - RANK_TOLERANCE)
 
 
 def sampled_size(

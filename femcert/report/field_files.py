@@ -59,7 +59,7 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
         sheet.cell_data[f"{role}_indicators"] = [found.indicators]
     if (weakest := known_stability(selection, scene)[0]) is not None and weakest.weakest is not None:
         sheet.add("weakest_direction", weakest.weakest, scene.problem.parameters.basis)
-    if selection.comparison is not None:
+    if selection.comparison is not None and selection.comparison.truth is not None:
         sheet.add("deciding_truth", selection.comparison.truth, scene.problem.parameters.basis)
     target = Path(path)
     with written(target) as draft:

@@ -16,7 +16,9 @@ from ..selection import Selection
 from . import style
 from .fields import draw_image, draw_line
 
-_COLOURS = (style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.RED, style.GREY)
+_COLOURS = (
+    style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.BLUE, style.RED, style.GREY
+)  # fmt: skip
 PART_COLOURS = dict(zip(PARTS, _COLOURS, strict=True))
 
 

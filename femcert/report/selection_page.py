@@ -32,7 +32,7 @@ from .selection_words import (
 # By their names in the page's style; the same hues as in `plot_selection`.
 PART_COLOURS = {
     "data": "blue", "pde": "orange", "bc": "pink", "noise": "sky", "optimality": "green", "consistent": "blue",
-    "admissibility": "red", "other": "grey",
+    "trials": "blue", "admissibility": "red", "other": "grey",
 }  # fmt: skip
 NO_MESH = "The problem has no mesh to draw on: it is known by matrices only."
 NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=...) draws its fields."
@@ -90,7 +90,7 @@ def _sections(selection: Selection, scene: Scene | None) -> list[tuple[str, str,
         ("Where the physics residual is", "The share of each element.", indicator_section(scene)),
         (*sight, sight_section(selection, scene)),
     ]
-    if selection.comparison is not None:
+    if selection.comparison is not None and selection.comparison.truth is not None:
         words = "Of all truths that explain the data, this one speaks most against the learned candidate."
         found.insert(1, ("The truth that decides", words, truth_section(selection, scene)))
     return found
@@ -278,16 +278,17 @@ def truth_section(selection: Selection, scene: Scene) -> Section:
     """The consistent truth that the rule `Dominance` names, with its distances from the two candidates."""
     comparison = selection.comparison
     assert comparison is not None
-    problem = scene.problem
+    assert comparison.truth is not None
+    worst, problem = comparison.truth, scene.problem
     norm: Callable[[Array], float] = problem.parameters.norm
-    far = {role: norm(c.parameter - comparison.truth) for role, c in scene.candidates.items()}
+    far = {role: norm(c.parameter - worst) for role, c in scene.candidates.items()}
     caption = ", ".join(f"{style.short(value)} from the {role}" for role, value in far.items())
     basis = problem.parameters.basis
     if basis.mesh.dim() == 1:
         lines = [(role, c.parameter, LOOKS[role]) for role, c in scene.candidates.items()]
-        truth = ("truth that decides", comparison.truth, {**style.TRUTH, "color": INK})
+        truth = ("truth that decides", worst, {**style.TRUTH, "color": INK})
         return Section([lines_picture("truth", "The truth that decides", basis, [*lines, truth], caption=caption)])
-    fields = [comparison.truth, *(c.parameter for c in scene.candidates.values())]
+    fields = [worst, *(c.parameter for c in scene.candidates.values())]
     limits = _limits(fields)
     title = "The truth that decides"
-    return Section([field_picture("truth", title, basis, comparison.truth, limits=limits, caption=caption)])
+    return Section([field_picture("truth", title, basis, worst, limits=limits, caption=caption)])

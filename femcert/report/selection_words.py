@@ -22,7 +22,10 @@ _OPTIONS = {
     "guarantee": "speaks of the problem",
     "stability": "stability constant",
     "points": "random points",
+    "harm": "harm rate, at most, for truths like the samples",
+    "confidence": "confidence",
     "zeta": "failure probability ζ of each certificate",
+    "thinning": "data split in two, with g",
     "bound": "confidence bound",
     "sampling": "sampling",
     "certified": "computed weights",
@@ -46,6 +49,7 @@ PART_WORDS = {
     "bc": ("Boundary", "how far it is from the boundary values"),
     "noise": ("Noise", "what the data themselves are off by, at most"),
     "optimality": ("Optimization", "how far its solver stopped from a minimum"),
+    "trials": ("Trials", "how far the solver was from the truths of the samples, a quantile"),
     "consistent": ("Consistent set", "how far a parameter that explains the data can be"),
     "admissibility": ("Outside the class", "the part of the candidate that the admissible class does not have"),
     "other": ("Remainder", "what the proof adds"),
@@ -121,9 +125,9 @@ def tiles(selection: Selection) -> list[tuple[str, str]]:
         if c is not None or selection.status != "undecided"
     ]
     if selection.comparison is not None:
-        found.append((digits(selection.comparison.margin, 4), "margin: accepted if at most tolerance²"))
-        if selection.comparison.probability is not None:
-            found.append((percent(selection.comparison.probability), "probability that the comparison holds"))
+        found.append((digits(selection.comparison.margin, 4), selection.comparison.meaning))
+        if (chance := selection.comparison.chance) is not None:
+            found.append((percent(chance[0]), chance[1]))
     elif selection.ratio is not None:
         found.append((digits(selection.ratio, 3), "learned / baseline"))
     if selection.tolerance > 0.0:
@@ -249,9 +253,10 @@ def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str
     rule = dict(selection.rule)
     rows = [("rule", str(rule.pop("name", "-"))), ("tolerance", f"{selection.tolerance:g}")]
     rows += [(f"weight of {name}", f"{value:g}") for name, value in rule.pop("weights", {}).items()]
-    seed = rule.pop("seed", None)
+    seed, trials = rule.pop("seed", None), rule.pop("calibration", {})
     rows += [(_OPTIONS.get(name, name), _said(value)) for name, value in rule.items()]
     rows += [] if seed is None else [("seed of the rule", str(seed))]
+    rows += [(f"calibration: {name.replace('_', ' ')}", _said(value)) for name, value in trials.items()]
     rows += [] if scene is None else _problem_rows(scene)
     rows += _candidate_rows(selection, scene)
     rows += [] if selection.solver is None else [("solver of the state equation", str(selection.solver))]

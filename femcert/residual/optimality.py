@@ -25,14 +25,16 @@ Limits = tuple[Array, Array]
 ON_SPHERE = 1e-9
 
 
-def reduced_gradient(problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0) -> Array:
+def reduced_gradient(
+    problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0, gram: Any = None
+) -> Array:
     """``F' (F c + y0 - y) + weight G c`` (or J' instead of F'), the derivative of the objective in the coordinates.
 
-    The objective is ``½ ‖H u - y‖_Y² + ½ weight ‖q‖_Q²``.
+    The objective is ``½ ‖H u - y‖_Y² + ½ weight ‖q‖_Q²``, or with the matrix `gram` of another squared norm.
     """
     c = np.asarray(coefficients)
     gradient = problem.misfit_gradient(problem.parameters.field(c), data, coordinates=c)
-    return np.asarray(gradient + weight * (problem.parameters.gram @ c))
+    return np.asarray(gradient + weight * ((problem.parameters.gram if gram is None else gram) @ c))
 
 
 def reduced_gradient_norm(
@@ -58,10 +60,16 @@ def reduced_gradient_norm(
 
 
 def gradient_norm(
-    problem: Problem, data: Data, coefficients: Array, *, weight: float = 0.0, bounds: tuple[Any, Any] | None = None
+    problem: Problem,
+    data: Data,
+    coefficients: Array,
+    *,
+    weight: float = 0.0,
+    bounds: tuple[Any, Any] | None = None,
+    gram: Any = None,
 ) -> float:
-    """`reduced_gradient_norm` at coordinates in the class."""
-    g = reduced_gradient(problem, data, coefficients, weight=weight)
+    """`reduced_gradient_norm` at coordinates in the class; `gram` as for `reduced_gradient`, without bounds."""
+    g = reduced_gradient(problem, data, coefficients, weight=weight, gram=gram)
     return _gradient_norm(problem, data, coefficients, g, weight, bounds)
 
 

@@ -16,7 +16,7 @@ from ..linalg import Factorization
 from ..problem.data import Data
 from ..problem.forward import LinearMap, dense
 from ..problem.space import ParameterSpace
-from .ridge import MOST_COLUMNS, Ridge
+from .ridge import MOST_COLUMNS, Metric, Ridge
 
 # How close to the sphere is on it, and how many multipliers are tried.
 CLOSE, MOST_STEPS = 1e-10, 100
@@ -64,14 +64,14 @@ def whitened(forward: LinearMap, data: Data) -> tuple[Array, Array]:
     return data.whiten(forward.matrix), data.whiten(data.values - forward.offset)
 
 
-def ridge_in_ball(ridge: Ridge, forward: LinearMap, data: Data, weight: float) -> Array:
-    """The minimizer of ``‖F c - y‖² + weight c' G c`` in the ball of the class."""
+def ridge_in_ball(ridge: Ridge, forward: LinearMap, data: Data, weight: float, metric: Metric) -> Array:
+    """The minimizer of ``‖F c - y‖² + weight c' G c`` in the ball of the class; G of the class or of another norm."""
     space, c = forward.parameters, ridge.coefficients(weight)
     ball = space.ball_about_zero
     if ball is None or space.shrinkage(space.field(c)) == 1.0:
         return c
     radius = ball.radius
-    if ball.norm == space.inner == "l2":
+    if metric is space and ball.norm == space.inner == "l2":
         # The multiplier adds to the weight, for which one decomposition serves.
         most = float(np.linalg.norm(ridge.beta * ridge.sigma)) / radius
         root = brentq(lambda t: ridge.size(np.exp(t)) - radius, np.log(weight), np.log(max(most, weight)), xtol=1e-13)
@@ -79,12 +79,12 @@ def ridge_in_ball(ridge: Ridge, forward: LinearMap, data: Data, weight: float) -
         return c * space.shrinkage(space.field(c))
     form = ball_form(space)
     route = _by_columns if len(c) <= max(forward.observation_count, MOST_COLUMNS) else _by_dual
-    return on_sphere(route(*whitened(forward, data), space, form, weight), form, radius)[0]
+    return on_sphere(route(*whitened(forward, data), metric, form, weight), form, radius)[0]
 
 
-def _by_columns(F: Array, y: Array, space: ParameterSpace, form: Any, weight: float) -> Solves:
+def _by_columns(F: Array, y: Array, metric: Metric, form: Any, weight: float) -> Solves:
     """For few coordinates: the factors of all rows, ``T' T = F' F + weight G + mu L``."""
-    penalty = np.vstack([F, np.sqrt(weight) * space.root])
+    penalty = np.vstack([F, np.sqrt(weight) * metric.root])
     root = semidefinite_root(form)
 
     def solves(mu: float) -> tuple[Array, Inverse]:
@@ -95,11 +95,11 @@ def _by_columns(F: Array, y: Array, space: ParameterSpace, form: Any, weight: fl
     return solves
 
 
-def _by_dual(F: Array, y: Array, space: ParameterSpace, form: Any, weight: float) -> Solves:
+def _by_dual(F: Array, y: Array, metric: Metric, form: Any, weight: float) -> Solves:
     """For many coordinates and few data: factors of the sparse ``P = weight G + mu L`` and of ``I + F P^-1 F'``."""
 
     def solves(mu: float) -> tuple[Array, Inverse]:
-        P = Factorization(csr_matrix(weight * space.gram + mu * form), definite=True, name="penalty", to_rounding=True)
+        P = Factorization(csr_matrix(weight * metric.gram + mu * form), definite=True, name="penalty", to_rounding=True)
         X = P.solve(np.asfortranarray(F.T))
         S = cho_factor(np.eye(len(y)) + F @ X)
         return X @ cho_solve(S, y), lambda r: P.solve(r) - X @ cho_solve(S, X.T @ r)

@@ -122,11 +122,12 @@ def no_harm(
     margin, limit = _checked(problem, data, rule, tolerance, time_limit)
     named = _named(learned)
     asked = None if regions is None else Regions(problem, data, regions)
-    judges, refusal = _prepared(problem, data, rule.shared_by(len(named)), baseline, named)
+    solvers = {"baseline": baseline, "learned": learned}
+    judges, refusal = _prepared(problem, data, rule.shared_by(len(named)), solvers, named)
     rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
-        safe = _baseline(problem, data, baseline)
+        safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline)
     except FemcertError:
         if isinstance(refusal, InconsistentError):
             # What is wrong with the data says more than how a baseline notices it.
@@ -138,7 +139,7 @@ def no_harm(
         reason = f"the rule {type(rule).__name__} cannot be applied: {refusal}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
     try:
-        base = attempt(lambda: _certified(next(iter(judges.values())), safe), None)
+        base = attempt(lambda: _certified(next(iter(judges.values())), safe, "baseline"), None)
     except CandidateFailure as failure:
         reason = f"the baseline cannot be certified: {_cause(failure)}"
         return _undecided(case, reason, baseline=None, **open_, **record, **_solved(problem))
@@ -179,18 +180,14 @@ def _named(learned: Any) -> dict[str, Any]:
 
 @stage("rule")
 def _prepared(
-    problem: Problem, data: Data, rule: Rule, baseline: Any, named: dict[str, Any]
+    problem: Problem, data: Data, rule: Rule, solvers: dict[str, Any], named: dict[str, Any]
 ) -> tuple[dict[str, Judge], Exception | None]:
     """The judge of each candidate, with everything computed that is the same, or why there is none."""
     try:
         if not rule.uses_solvers:
-            one = attempt(lambda: rule.prepare(problem, data, {"baseline": baseline, **named}), None)
-            return dict.fromkeys(named, one), None
-        made = {}
-        for name, each in named.items():
-            solvers = {"baseline": baseline, "learned": each}
-            made[name] = attempt(partial(rule.prepare, problem, data, solvers), None)
-        return made, None
+            return dict.fromkeys(named, attempt(lambda: rule.prepare(problem, data, solvers), None)), None
+        each = {name: {**solvers, "learned": learned} for name, learned in named.items()}
+        return {name: attempt(partial(rule.prepare, problem, data, own), None) for name, own in each.items()}, None
     except CandidateFailure as failure:
         return {}, _cause(failure)
 
@@ -204,8 +201,8 @@ def _cause(failure: CandidateFailure) -> Exception:
 
 
 @stage("certificates")
-def _certified(judge: Judge, candidate: Candidate) -> Certificate:
-    return judge.certified(candidate)
+def _certified(judge: Judge, candidate: Candidate, role: str) -> Certificate:
+    return judge.certified(candidate, role)
 
 
 def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
@@ -295,19 +292,19 @@ def _judged(
     case: Case, learned: Any, judge: Judge, time_limit: float | None, *, isolated: bool, name: str | None = None
 ) -> tuple[Candidate, Certificate, Comparison | None]:
     """The learned candidate with its certificate and, where the rule makes one, the comparison."""
-    problem, data, safe = case.problem, case.data, case.baseline
+    problem, safe = case.problem, case.baseline
     try:
         with stage("learned candidate"):
             run = in_child if isolated and not isinstance(learned, Candidate) else attempt
             # A copy once more: arrays that were pickled can be written to.
-            candidate = plain_copy(run(lambda: usable(learned, problem, data), time_limit), name)
+            candidate = plain_copy(run(lambda: usable(learned, problem, judge.made_from), time_limit), name)
     except CandidateFailure as failure:
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
         raise
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
-        other = attempt(lambda: _certified(judge, candidate), None)
+        other = attempt(lambda: _certified(judge, candidate, "learned"), None)
         if not np.isfinite(other.radius.value):
             raise CandidateFailure(f"its radius is {other.radius.value}")
         return candidate, other, attempt(lambda: judge.compare(safe, candidate), None)

@@ -54,6 +54,8 @@ def deciding_words(base: Certificate, other: Certificate, rule: dict[str, Any]) 
     if part == "admissibility":
         own, others = f"{mine[part]:.3g}", f"{theirs.get(part, 0.0):.3g}"
         return f"{own} of its radius is structure outside of the admissible class, {others} of the baseline's"
+    if part == "trials":
+        return "quantiles of the errors of both solvers in trials on samples"
     if part == "consistent":
         return _consistent_words(base, other, rule, sign)
     if part == "other":

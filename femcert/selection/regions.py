@@ -32,10 +32,11 @@ class Regions:
     """
 
     def __init__(self, problem: Problem, data: Data, regions: Any) -> None:
-        self._space, self.table, self.failure = problem.parameters, None, ""
-        self._asked = [as_functional(each, self._space) for each in _listed(regions)]
+        self.table, self.failure, space = None, "", problem.parameters
+        asked = [as_functional(each, space) for each in _listed(regions)]
+        self._weights = np.array([each.weights(space) for each in asked])
         try:
-            self.table = _table(problem, data, self._asked)
+            self.table = _table(problem, data, asked)
         except FemcertError as error:
             if isinstance(error, InputError) and not isinstance(error, MissingPackageError):
                 raise
@@ -45,11 +46,8 @@ class Regions:
         """What candidates claim, beside what the data say."""
         if self.table is None:
             return None
-        values = {
-            name: tuple(each.value(self._space, candidate.parameter) for each in self._asked)
-            for name, candidate in candidates.items()
-        }
-        return RegionClaims(self.table, values)
+        values = {name: (self._weights @ each.parameter).tolist() for name, each in candidates.items()}
+        return RegionClaims(self.table, {name: tuple(claimed) for name, claimed in values.items()})
 
 
 def _listed(regions: Any) -> list[Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from ..checks import Array
 from ..problem.forward import Normal
-from ..problem.space import ParameterSpace
 
 # Up to this many coordinates, or as many as there are data, columns are decomposed.
 MOST_COLUMNS = 500
@@ -51,6 +50,24 @@ class Ridge:
         return float(np.linalg.norm(self.beta * self.sigma / (self.sigma**2 + weight)))
 
 
+class Metric(Protocol):
+    """An inner product of coordinates: that of a class, or of another squared norm."""
+
+    @property
+    def gram(self) -> Any:
+        """Its matrix G, sparse or dense."""
+        ...
+
+    @property
+    def root(self) -> Array:
+        """Upper triangular R with ``R' R = G``."""
+        ...
+
+    def solve_gram(self, right: Array) -> Array:
+        """``G^-1 right``."""
+        ...
+
+
 class Lift(Protocol):
     """From components along the right singular vectors to coordinates."""
 
@@ -59,15 +76,15 @@ class Lift(Protocol):
         ...
 
 
-def ridge_of_columns(normal: Normal, y: Array, space: ParameterSpace) -> Ridge:
+def ridge_of_columns(normal: Normal, y: Array, metric: Metric) -> Ridge:
     """For few coordinates: the SVD of ``F R^-1`` with ``G = R' R``."""
     _, U, sigma, Vt = normal
-    return _ridge(U, sigma, y, lambda s: solve_triangular(space.root, Vt[: len(s)].T @ s))
+    return _ridge(U, sigma, y, lambda s: solve_triangular(metric.root, Vt[: len(s)].T @ s))
 
 
-def ridge_of_rows(F: Array, y: Array, space: ParameterSpace) -> Ridge:
+def ridge_of_rows(F: Array, y: Array, metric: Metric) -> Ridge:
     """For many coordinates and few data: the eigenvalues of the ``m x m`` matrix ``F G^-1 F'``, G sparse."""
-    X = space.solve_gram(np.asfortranarray(F.T))
+    X = metric.solve_gram(np.asfortranarray(F.T))
     squares, U = eigh(F @ X)
     order = np.argsort(squares)[::-1]
     sigma, U = np.sqrt(np.maximum(squares[order], 0.0)), U[:, order]

@@ -25,18 +25,27 @@
     kind = "averages"               # where: columns x and y of the data
     radius = 0.05
 
+    [class.ball]                    # optional, as are [class.remainder] and [class.bounds]
+    radius = 5.0
+    norm = "h1"
+    length = 0.2
+
     [data]
-    file = "data.csv"               # columns x, y, value, deviation
-    confidence = 0.95               # or noise_level, in the norm of the data
+    file = "data.csv"               # columns x, y, value, and std unless it is said here
+    std = 0.01                      # standard deviation; also relative, covariance; or noise_level
+    confidence = 0.95
+
+    [regions]                       # optional: what the data refute there is not accepted
+    names = ["upper", "middle"]
 
     [baseline]
     kind = "tikhonov"
     choose = "discrepancy"
 
-    [candidate]
+    [candidate]                     # or several: [candidate.pinn], [candidate.operator]
     file = "candidate.vtu"          # fields "parameter" and, if there is one, "state"
 
-    [rule]
+    [rule]                          # without it: dominance
     kind = "operational"
     pde = 0.1
     tolerance = 0.0
@@ -75,6 +84,7 @@ from skfem import Basis, Mesh
 from ..certificate import Rule
 from ..checks import known_keys, naming, number
 from ..errors import InputError
+from ..evidence import Functional
 from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
@@ -82,19 +92,21 @@ from ..selection import Selection, Tikhonov, no_harm
 from ..timing import stage
 from .conditions import boundary_values, coefficient_value, state_basis
 from .experiments import experiments_of, said_before, stacked
-from .keys import Table, check_choice, checked_table, checked_text, parsed_file, shown
+from .keys import Table, check_choice, checked_table, parsed_file, shown
 from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
 from .level import Case
 from .measurements import Dataset, Measurements
 from .refinement import Plan
+from .truths import BOUNDING, admissible, regions_of
 
 Made = TypeVar("Made")
 
 COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
 SECTIONS = (
-    "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "baseline", "candidate", "rule", "output",
+    "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "regions", "baseline", "candidate", "rule",
+    "output",
 )  # fmt: skip
-NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate", "rule")
+NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate")
 REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
 # All files that a case may write, the page last; and those that it writes unless it says otherwise.
 OUTPUTS = ("selection.json", "summary.csv", "fields.vtu", "fields.xdmf", "report.html")
@@ -107,8 +119,8 @@ class CertifyCase:
 
     Attributes
     ----------
-    problem, data, baseline, candidate, rule, tolerance
-        As `no_harm` takes them; the candidate is its `learned`.
+    problem, data, baseline, candidate, rule, tolerance, regions
+        As `no_harm` takes them; the candidate is its `learned`: one, or several by name.
     files
         Which files to write, the page last.
     inputs
@@ -120,9 +132,10 @@ class CertifyCase:
     problem: Problem
     data: Data
     baseline: Any
-    candidate: Candidate
-    rule: Rule
+    candidate: Candidate | dict[str, Candidate]
+    rule: Rule | None
     tolerance: float
+    regions: list[Functional] | None
     files: tuple[str, ...]
     inputs: dict[str, Path]
     noise: str
@@ -136,6 +149,7 @@ class CertifyCase:
             learned=self.candidate,
             rule=self.rule,
             tolerance=self.tolerance,
+            regions=self.regions,
         )
 
 
@@ -253,30 +267,48 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             _checked(each, SECTIONS, NEEDED)
             parts.append(_Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
-    admitted = Table.read(record["class"], "class", CLASSES, ("ball",))
+    admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
     solver = Table.read(record["baseline"], "baseline", BASELINES) if "baseline" in record else None
-    candidate = Table.read(record["candidate"], "candidate", candidate_of)
-    decides = Table.read(record["rule"], "rule", RULES, ("tolerance",))
-    rule: Rule = decides()
-    tolerance = number(decides.more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
+    candidates = _candidates(record["candidate"])
+    decides = Table.read(record["rule"], "rule", RULES, ("tolerance",)) if "rule" in record else None
+    more = {} if decides is None else decides.more
+    tolerance = number(more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
+    rule: Rule | None = None if decides is None else decides()
+    asked = Table.read(record["regions"], "regions", regions_of) if "regions" in record else None
     files = _files(record.get("output", {}))
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     return CertifyCase(
         problem=problem,
         data=data,
         baseline=_baseline(solver, problem),
-        candidate=candidate(problem=problem, folder=folder),
+        candidate=_made(candidates, problem, folder),
         rule=rule,
         tolerance=tolerance,
+        regions=None if asked is None else asked(parameters=problem.parameters),
         files=files,
         inputs={
-            f"{name}.{key}": folder / record[name][key]
-            for name, key in (("mesh", "file"), ("class", "mesh"), ("data", "file"), ("candidate", "file"))
-            if key in record.get(name, {})
+            f"{table.key}.{key}": folder / table.values[key]
+            for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in candidates.values()))
+            if key in table.values
         }
-        | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.words and part.dataset.file},
+        | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
         noise=parts[0].dataset.noise_words(),
     )
+
+
+def _candidates(value: Any) -> dict[str, Table]:
+    """The section ``candidate``: one table, or a table of them by name."""
+    table = checked_table(value, "candidate")
+    if not table or not all(isinstance(each, Mapping) for each in table.values()):
+        return {"candidate": Table.read(table, "candidate", candidate_of)}
+    return {name: Table.read(each, f"candidate.{name}", candidate_of) for name, each in table.items()}
+
+
+def _made(candidates: dict[str, Table], problem: Problem, folder: Path) -> Candidate | dict[str, Candidate]:
+    """As `no_harm` takes them."""
+    made = {name: table(problem=problem, folder=folder) for name, table in candidates.items()}
+    alone = [table.key for table in candidates.values()] == ["candidate"]
+    return made["candidate"] if alone else made
 
 
 def _files(value: Any) -> tuple[str, ...]:
@@ -323,7 +355,7 @@ def _problem_and_data(
         raise InputError("problem.degree differs between the experiments; expected one for all")
     with stage("problem", f"{mesh.nelements:,} elements"):
         basis = state_basis(mesh, degree)
-        space = cache(lambda: _space(admitted, basis, folder))
+        space = cache(lambda: admissible(admitted, basis, folder))
         found = []
         for part in parts:
             with said_before(part.words):
@@ -395,19 +427,6 @@ def _with_times(section: Table, measured: Measurements) -> dict[str, Any]:
     if times is not None and (np.shape(times) != measured.times.shape or not np.allclose(times, measured.times, 1e-9)):
         raise InputError(f"problem.times is {times}; the data have {measured.times.tolist()}")
     return {**section.values, "times": measured.times.tolist()}
-
-
-def _space(table: Table, basis: Basis, folder: Path) -> ParameterSpace:
-    """The admissible class, within its ball where there is one."""
-    values = dict(table.values)
-    if "mesh" in values:
-        file = checked_text(values["mesh"], "class.mesh", "the name of a mesh file")
-        with naming("class.mesh"):
-            values["mesh"] = read_mesh(folder, file=file)
-    if isinstance(values.get("modes"), list):
-        values["modes"] = tuple(values["modes"])
-    space: ParameterSpace = table(values=values, basis=basis)
-    return Table.read(table.more["ball"], "class.ball", space.within_ball)() if "ball" in table.more else space
 
 
 def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:

@@ -12,7 +12,6 @@ from scipy.linalg import block_diag
 from ..checks import Array, known_keys
 from ..errors import InputError
 from ..problem import Data
-from ..problem.noise import gaussian_radius
 from .keys import checked_table, shown
 from .measurements import Dataset
 
@@ -60,14 +59,15 @@ def said_before(words: str) -> Iterator[None]:
 
 def stacked(parts: Sequence[Data], datasets: Sequence[Dataset]) -> Data:
     """The data of all experiments: one level, of Gaussian noise with the confidence of all, or of levels in squares."""
-    confidences = {dataset.confidence for dataset in datasets}
-    if len(confidences) > 1:
+    levels = {(dataset.noise_level is None, dataset.level) for dataset in datasets}
+    if len({known for known, _ in levels}) > 1 or (all(known for known, _ in levels) and len(levels) > 1):
         raise InputError("the experiments differ in data.confidence or data.noise_level; expected one of them for all")
+    if any(dataset.relative is not None for dataset in datasets):
+        raise InputError("data.relative is given in one of several experiments; expected data.std")
     values = np.concatenate([part.values for part in parts])
     covariance = _block([part.covariance for part in parts])
-    (confidence,) = confidences
-    if confidence is not None:
-        return Data(values, gaussian_radius(values.size, confidence), covariance)
+    if datasets[0].noise_level is None:
+        return Data.gaussian(values, covariance=covariance, confidence=datasets[0].level)
     return Data(values, float(np.linalg.norm([part.noise_level for part in parts])), covariance)
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from ..checks import Array, known_keys, naming, nearest, real_array, real_vector
 from ..errors import InputError
 from ..problem import Data
-from ..problem.noise import gaussian_radius
 from .keys import checked_table, checked_text
 
 # What a column may be called where the case does not say it.
@@ -26,6 +25,8 @@ COLUMNS = {
     "value": ("value",),
     "deviation": ("deviation", "std", "sigma"),
 }
+# Of Gaussian data, where the case does not say it.
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -99,15 +100,20 @@ class Dataset:
         A CSV file, and what its columns are called: a name for some of `COLUMNS`.
     values
         The values themselves, instead of a file.
-    deviation, covariance
-        Standard deviations (one for all, or one for each), or a matrix.
-    noise_level, confidence
-        The noise level; or the probability with which Gaussian noise of these deviations stays below it.
+    std, relative, reference, covariance, confidence
+        Of Gaussian noise, as `Data.gaussian` takes them; standard deviations may be a column of the file instead.
+    deviation
+        Another name for `std`.
+    noise_level
+        Instead of a confidence: noise within a level, in the norm that deviations or covariance give.
     """
 
     file: str | None = None
     columns: Any = None
     values: Any = None
+    std: Any = None
+    relative: Any = None
+    reference: Any = None
     deviation: Any = None
     covariance: Any = None
     noise_level: float | None = None
@@ -124,14 +130,18 @@ class Dataset:
                 checked_text(heading, f"data.columns.{name}", "the name of a column")
         if self.values is not None:
             real_vector(self.values, None, "values")
-        if self.deviation is not None:
-            given = real_array(self.deviation, "deviation")
-            if given.ndim > 1 or not np.all(given > 0.0):
-                raise InputError(f"deviation is {self.deviation}; expected a positive number, or a list of them")
-        if (self.noise_level is None) == (self.confidence is None):
-            advice = "a level, or with standard deviations a confidence such as 0.95"
-            came = _both_or_none(self.confidence)
-            raise InputError(f"noise_level and data.confidence are {came}; expected {advice}")
+        if self.std is not None and self.deviation is not None:
+            raise InputError("std and data.deviation are both given, which mean the same; expected one of them")
+        for name in ("std", "deviation", "relative"):
+            value = getattr(self, name)
+            if value is not None:
+                given = real_array(value, name)
+                if given.ndim > 1 or not np.all(given > 0.0):
+                    raise InputError(f"{name} is {value}; expected a positive number, or a list of them")
+        if self.noise_level is not None:
+            for name in ("confidence", "relative", "reference"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"noise_level and data.{name} are both given; expected one of them")
         if self.confidence is not None and not 0.0 < self.confidence < 1.0:
             raise InputError(f"confidence is {self.confidence}; expected a number above 0 and below 1")
 
@@ -160,41 +170,45 @@ class Dataset:
 
     def _with_deviations(self, measured: Measurements) -> Measurements:
         """With the deviations of the case, where the file has none."""
-        size = measured.values.size
-        if self.deviation is None:
+        size, own = measured.values.size, self.deviation if self.std is None else self.std
+        name = "data.deviation" if self.std is None else "data.std"
+        if own is None:
             if measured.deviations is not None and not np.all(measured.deviations > 0.0):
                 raise InputError(f"data.file has the deviation {measured.deviations.min():g}; expected positive ones")
             return measured
         if measured.deviations is not None:
-            raise InputError("data.deviation is given, and a column of data.file too; expected one of them")
-        given = real_array(self.deviation, "data.deviation")
+            raise InputError(f"{name} is given, and a column of data.file too; expected one of them")
+        given = real_array(own, name)
         if given.ndim and given.size != size:
-            raise InputError(f"data.deviation has {given.size} entries; there are {size} values")
+            raise InputError(f"{name} has {given.size} entries; there are {size} values")
         return replace(measured, deviations=np.array(np.broadcast_to(given, size)))
 
     def data(self, measured: Measurements) -> Data:
         """The data with their noise level and, from standard deviations or a matrix, their covariance."""
-        covariance: Any = None if measured.deviations is None else measured.deviations**2
-        if self.covariance is not None:
-            if covariance is not None:
-                raise InputError("data.covariance is given, and standard deviations too; expected one of them")
-            covariance = self.covariance
-        level = self.noise_level
-        if self.confidence is not None:
-            if covariance is None:
-                came = "data.confidence is given without standard deviations"
-                raise InputError(f"{came}; expected these, or data.noise_level")
-            level = gaussian_radius(measured.values.size, self.confidence)
-        assert level is not None
-        with naming("data", {name: name for name in ("values", "noise_level", "covariance")}):
-            return Data(measured.values, level, covariance)
+        deviations, covariance, values = measured.deviations, self.covariance, measured.values
+        if covariance is not None and not (deviations is None and self.relative is None):
+            raise InputError("data.covariance is given, and standard deviations too; expected one of them")
+        with naming("data", {name: name for name in ("values", "noise_level", "covariance", "relative", "reference")}):
+            if self.noise_level is not None:
+                return Data(values, self.noise_level, covariance if deviations is None else deviations**2)
+            if deviations is None and covariance is None and self.relative is None:
+                raise InputError("nothing is said of the noise; expected data.std, data.relative or data.noise_level")
+            return Data.gaussian(
+                values, std=deviations, relative=self.relative, reference=self.reference, covariance=covariance,
+                confidence=self.level,
+            )  # fmt: skip
+
+    @property
+    def level(self) -> float:
+        """The confidence of Gaussian data."""
+        return CONFIDENCE if self.confidence is None else self.confidence
 
     def noise_words(self) -> str:
         """Where the noise level comes from."""
-        if self.confidence is None:
+        if self.noise_level is not None:
             return "given in the case"
         spread = "deviations" if self.covariance is None else "covariance"
-        return f"Gaussian noise with the given {spread} stays below it with probability {self.confidence:g}"
+        return f"Gaussian noise with the given {spread} stays below it with probability {self.level:g}"
 
 
 def _both_or_none(one: Any) -> str:

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import Basis, ElementLineP1, MeshLine
 
 import femcert as fc
 from femcert.residual import evaluate
@@ -22,14 +22,8 @@ RULES = [
 LEVEL = 3.75
 
 
-def line(n=20, k=4, m=9, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, k),
-        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, m)),
-        **options,
-    )
+def line(k=4, m=9, **options):
+    return zoo.source("line P1", parameters=k, sensors=m, **options)
 
 
 def arbitrary(problem, seed=0, optimality=0.125):
@@ -174,10 +168,7 @@ def test_error_coverage_and_sharpness():
 
 
 def test_a_given_stability_is_used_for_all_candidates():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 8)), source=1.0
-    )
+    problem = zoo.coefficient("line P1", parameters=(fc.SineSpace, 3), sensors=8)
     truth = problem.parameters.field([0.3, -0.2, 0.1])
     data = problem.simulate(truth, noise=0.01, seed=1)
     at_truth = fc.stability(problem, at=truth)

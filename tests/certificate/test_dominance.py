@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -283,7 +285,7 @@ def test_the_state_that_is_handed_out_is_that_of_the_parameter():
 
 
 def test_a_large_class_is_refused(monkeypatch):
-    monkeypatch.setattr("femcert.evidence.feasible.MOST_COORDINATES", 3)
+    monkeypatch.setattr(import_module("femcert.evidence.feasible"), "MOST_COORDINATES", 3)
     problem = source(ball=8.0)
     data = fc.Data(np.zeros(9), 1.0)
     zero = fc.Candidate.from_coefficients(problem, np.zeros(4))

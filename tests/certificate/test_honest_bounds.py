@@ -5,18 +5,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+import zoo
 from skfem import (
     Basis,
     ElementLineP1,
     ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
     ElementTriP1,
-    ElementTriP2,
     MeshLine,
-    MeshQuad,
     MeshTri,
 )
+from zoo import square
 
 import femcert as fc
 
@@ -27,23 +25,15 @@ RULES = [
     fc.StochasticRadius(points=50, seed=1),
 ]
 HIDING = ("truth's state", "best fit, polished")
-SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
 
 
-def scattered(m, seed=0):
-    return np.random.default_rng(seed).uniform(0.1, 0.9, (m, 2))
+def line_source(name, n, k=4, m=7, **options):
+    return zoo.source(name, n, parameters=k, sensors=m, **options)
 
 
-def line_source(element, n, k=4, m=7, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)).with_boundaries(SIDES), element())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, m))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, **options)
-
-
-def plane_source(mesh, element, level, space=fc.EigenmodeSpace, k=4, m=9, **options):
-    basis = Basis(mesh().refined(level).with_boundaries(SIDES), element())
-    sensors = fc.AverageSensors(basis, scattered(m), radius=0.08)
-    return fc.EllipticSource(basis, parameters=space(basis, k), sensors=sensors, **options)
+def plane_source(basis, space=fc.EigenmodeSpace, k=4, m=9, **options):
+    sensors = fc.AverageSensors(basis, zoo.inside_points(basis, m, seed=0), radius=0.08)
+    return zoo.source(basis, parameters=(space, k), sensors=sensors, **options)
 
 
 def blocks(basis, k):
@@ -58,35 +48,27 @@ MIXED = {"dirichlet": {"left": lambda x: 2.0 + x[-1]}, "neumann": {"right": -1.5
 ROBIN = {"dirichlet": {"left": 3.0}, "robin": {"right": (2.0, 5.0)}}
 
 PROBLEMS = {
-    "line P1 coarse": lambda: line_source(ElementLineP1, 6),
-    "line P1 lumped": lambda: line_source(ElementLineP1, 40, mass="lumped"),
-    "line P2 coarse mixed": lambda: line_source(ElementLineP2, 4, dirichlet={"left": -4.0}, neumann={"right": 2.0}),
-    "line P2 robin": lambda: line_source(ElementLineP2, 30, **ROBIN),
-    "triangles P1 coarse": lambda: plane_source(MeshTri, ElementTriP1, 2),
-    "triangles P1 mixed": lambda: plane_source(MeshTri, ElementTriP1, 3, **MIXED),
-    "triangles P2": lambda: plane_source(MeshTri, ElementTriP2, 2, dirichlet=10.0),
-    "triangles regions": lambda: plane_source(MeshTri, ElementTriP1, 3, space=blocks),
-    "triangles coarse mesh": lambda: plane_source(MeshTri, ElementTriP1, 3, space=coarse, **ROBIN),
-    "quads Q1": lambda: plane_source(MeshQuad, ElementQuad1, 3, space=fc.SineSpace, **MIXED),
-    "quads Q2 coarse": lambda: plane_source(MeshQuad, ElementQuad2, 1, space=fc.SineSpace),
+    "line P1 coarse": lambda: line_source("line P1", 6),
+    "line P1 lumped": lambda: line_source("line P1", 40, mass="lumped"),
+    "line P2 coarse mixed": lambda: line_source("line P2", 4, dirichlet={"left": -4.0}, neumann={"right": 2.0}),
+    "line P2 robin": lambda: line_source("line P2", 30, **ROBIN),
+    "triangles P1 coarse": lambda: plane_source(square(2)),
+    "triangles P1 mixed": lambda: plane_source(square(3), **MIXED),
+    "triangles P2": lambda: plane_source(square(2, 2), dirichlet=10.0),
+    "triangles regions": lambda: plane_source(square(3), space=blocks),
+    "triangles coarse mesh": lambda: plane_source(square(3), space=coarse, **ROBIN),
+    "quads Q1": lambda: plane_source(square(3, 1, "quad"), space=fc.SineSpace, **MIXED),
+    "quads Q2 coarse": lambda: plane_source(square(1, 2, "quad"), space=fc.SineSpace),
     "heat exact": lambda: heat("exact"),
     "heat steps": lambda: heat("crank-nicolson"),
     "heat euler two times": lambda: heat("backward-euler", times=[0.02, 0.04]),
-    "tomography": lambda: tomography(),
+    "tomography": lambda: zoo.tomography(square(3), parameters=6, angles=[0.0, 35.0, 70.0, 120.0], bins=5),
 }
 
 
 def heat(scheme, times=0.03):
-    basis = Basis(MeshQuad().refined(3), ElementQuad1())
-    return fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 4), sensors=fc.PointSensors(basis, scattered(7)), times=times,
-        diffusivity=0.5, scheme=scheme, steps=6,
-    )  # fmt: skip
-
-
-def tomography():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    return fc.Tomography(basis, parameters=fc.CosineSpace(basis, 6), angles=[0.0, 35.0, 70.0, 120.0], bins=5)
+    basis = square(3, 1, "quad")
+    return zoo.heat(basis, parameters=4, sensors=7, times=times, diffusivity=0.5, scheme=scheme, steps=6)
 
 
 @cache
@@ -237,8 +219,8 @@ def test_noise_adds_no_more_than_itself():
 
 def test_a_borrowed_constant_proves_nothing():
     # The constant of better sensors, or of another norm of Y, is too small here: the radius may be used, not believed.
-    problem = line_source(ElementLineP1, 30, k=4, m=7)
-    better = line_source(ElementLineP1, 30, k=4, m=25)
+    problem = line_source("line P1", 30, k=4, m=7)
+    better = line_source("line P1", 30, k=4, m=25)
     truth = problem.parameters.field([1.0, 0.5, -0.5, 1.0])
     data = observations(problem, truth, 0.0, False, 0)
     own, borrowed = fc.stability(problem), fc.stability(better)
@@ -255,7 +237,7 @@ def test_a_borrowed_constant_proves_nothing():
 
 
 def test_the_euclidean_constant_proves_nothing_for_weighted_data():
-    problem = line_source(ElementLineP1, 30)
+    problem = line_source("line P1", 30)
     truth = problem.parameters.field([1.0, 0.5, -0.5, 1.0])
     exact = problem.observe(problem.solve(truth))
     data = fc.Data(exact, 0.0, np.full(7, 100.0))
@@ -267,7 +249,7 @@ def test_the_euclidean_constant_proves_nothing_for_weighted_data():
 
 
 def test_a_constant_by_hand_proves_nothing():
-    problem = line_source(ElementLineP1, 30, k=4, m=7)
+    problem = line_source("line P1", 30, k=4, m=7)
     truth = problem.parameters.field([1.0, 0.5, -0.5, 1.0])
     data = observations(problem, truth, 0.0, False, 0)
     claimed = dataclasses.replace(fc.stability(problem), constant=fc.Bound(1e-6, "upper", "trust me"))
@@ -275,7 +257,7 @@ def test_a_constant_by_hand_proves_nothing():
     certificate = fc.certify(problem, data, candidate, fc.ResidualRadius(stability=claimed))
     assert certificate.radius.side == "estimate"
     # Nor does one where none exists: more coordinates than sensors.
-    wide = line_source(ElementLineP1, 30, k=9, m=7)
+    wide = line_source("line P1", 30, k=9, m=7)
     data = fc.Data(np.zeros(7), 0.0)
     zero = fc.Candidate.from_coefficients(wide, np.zeros(9))
     assert fc.certify(wide, data, zero, fc.ResidualRadius(stability=claimed)).radius.side == "estimate"
@@ -283,7 +265,7 @@ def test_a_constant_by_hand_proves_nothing():
 
 def test_the_paper_s_hallucination_gets_no_bound():
     # Structure that the sensors do not see, in a state that they like: a small radius, and no claim.
-    problem = line_source(ElementLineP1, 40)
+    problem = line_source("line P1", 40)
     truth = problem.parameters.field([1.0, 0.5, 0.25, 0.1])
     data = observations(problem, truth, 0.0, False, 0)
     x = problem.basis.doflocs[0]
@@ -401,7 +383,7 @@ def test_rounding_on_a_fine_line(n):
 
 def test_rounding_grows_with_the_condition():
     sizes = [10, 1000, 100_000]
-    found = [line_source(ElementLineP1, n, k=1, m=1).rounding for n in sizes]
+    found = [line_source("line P1", n, k=1, m=1).rounding for n in sizes]
     assert found[0] >= 1e-12
     # The condition number of a line is about 0.4 n².
     assert np.diff(found).min() > 0.0

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
+import zoo
+from skfem import BilinearForm
 from skfem.helpers import dot, grad
 
 import femcert as fc
@@ -14,42 +15,25 @@ METHODS = ["rms", "equilibrated", "enriched", "riesz", "indicator"]
 RULES = [fc.ResidualRadius, fc.OperationalRadius]
 
 
-def sensors_of(basis, m=8):
-    return fc.PointSensors(basis, np.random.default_rng(0).uniform(0.1, 0.9, (m, basis.mesh.dim())))
-
-
 def source(**options):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors_of(basis), **options)
+    return zoo.source(zoo.square(2), parameters=3, sensors=8, **options)
 
 
 def heat(scheme="crank-nicolson"):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 13)), ElementLineP1())
-    return fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=sensors_of(basis), times=[0.02, 0.04], scheme=scheme, steps=4
-    )
+    return zoo.heat("line P1", 12, sensors=8, times=[0.02, 0.04], scheme=scheme)
 
 
 def tomography():
-    basis = Basis(MeshQuad().refined(2), ElementQuad1())
-    return fc.Tomography(basis, parameters=fc.CosineSpace(basis, 3), angles=[0.0, 40.0, 80.0], bins=5)
+    return zoo.tomography("quad Q1", angles=[0.0, 40.0, 80.0], bins=5)
 
 
 def coefficient():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.EllipticCoefficient(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors_of(basis), source=1.0)
-
-
-@BilinearForm
-def own_form(u, v, w):
-    return dot(grad(u), grad(v)) + 3.0 * u * v
+    return zoo.coefficient(zoo.square(2), parameters=(fc.SineSpace, 2), sensors=8)
 
 
 def own():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.LinearProblem(
-        basis, operator=own_form, parameters=fc.SineSpace(basis, 3), sensors=sensors_of(basis), definite=True
-    )
+    form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 3.0 * u * v)
+    return zoo.own_linear(zoo.square(2), operator=form, sensors=8, definite=True)
 
 
 def setting(problem, noise=0.01, seed=1):

@@ -5,26 +5,21 @@ How often that takes the nearer candidate is measured in ``tests/benchmarks/what
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+import zoo
 
 import femcert as fc
 
-LINE = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
-PLANE = Basis(MeshTri().refined(3), ElementTriP1())
-
 
 def source(k=4):
-    sensors = fc.AverageSensors(LINE, np.linspace(0.1, 0.9, 9), radius=0.05)
-    return fc.EllipticSource(LINE, parameters=fc.SineSpace(LINE, k), sensors=sensors)
+    return zoo.source("line P1", 32, parameters=k, sensors=lambda basis: zoo.averages(basis, 9, radius=0.05))
 
 
 def heat():
-    sensors = fc.PointSensors(LINE, np.linspace(0.1, 0.9, 9))
-    return fc.HeatInitial(LINE, parameters=fc.SineSpace(LINE, 4), sensors=sensors, times=0.01, steps=20)
+    return zoo.heat("line P1", 32, parameters=4, sensors=9, times=0.01, steps=20)
 
 
 def tomography():
-    return fc.Tomography(PLANE, parameters=fc.CosineSpace(PLANE, 4), angles=[0.0, 60.0, 120.0], bins=5)
+    return zoo.tomography(zoo.square(3), parameters=4, bins=5)
 
 
 PROBLEMS = {"source": source, "heat": heat, "tomography": tomography}

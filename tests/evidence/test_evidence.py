@@ -326,6 +326,6 @@ def test_what_cannot_be_asked():
         with pytest.raises(fc.UncertifiedError, match="ball"):
             question()
     with pytest.raises(fc.InputError, match="guarantee"):
-        fc.evidence(problem, data(problem, np.zeros(9)), guarantee="continuous")
+        fc.evidence(problem, data(problem, np.zeros(9)), guarantee="certain")
     with pytest.raises(fc.InputError, match="functionals"):
         found.table([])

@@ -1,14 +1,9 @@
 """Small problems with known solutions, for the tests of this folder."""
 
 import numpy as np
-from skfem import Basis, ElementLineP2, ElementTriP1, ElementTriP2, MeshLine, MeshTri
+import zoo
 
 import femcert as fc
-
-
-def square_basis(cells=8, element=None):
-    ticks = np.linspace(0.0, 1.0, cells + 1)
-    return Basis(MeshTri.init_tensor(ticks, ticks), element or ElementTriP2())
 
 
 def inner_points(count):
@@ -18,46 +13,20 @@ def inner_points(count):
 
 def square_source(**options):
     """-Laplace u = q on the unit square with u = 0 around, 2 x 2 sines for q, 16 averages."""
-    basis = square_basis()
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, (2, 2)),
-        sensors=fc.AverageSensors(basis, inner_points(4), radius=0.08),
-        **options,
-    )
+    sensors = zoo.discs(inner_points(4))
+    return zoo.source("tri P2", 8, parameters=(fc.SineSpace, (2, 2)), sensors=sensors, **options)
 
 
 def line_source(**options):
-    ends = {"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0}
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)).with_boundaries(ends), ElementLineP2())
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, 3),
-        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)[:, None]),
-        **options,
-    )
+    return zoo.source("line P2", 40, sensors=9, **options)
 
 
 def line_heat():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP2())
-    return fc.HeatInitial(
-        basis,
-        parameters=fc.SineSpace(basis, 2),
-        sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)[:, None]),
-        times=[0.02, 0.05],
-        steps=50,
-    )
+    return zoo.heat("line P2", 40, sensors=9, times=[0.02, 0.05], steps=50)
 
 
 def line_coefficient(transform="exp"):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP2())
-    return fc.EllipticCoefficient(
-        basis,
-        parameters=fc.CosineSpace(basis, 2),
-        sensors=fc.PointSensors(basis, np.linspace(0.05, 0.95, 19)[:, None]),
-        source=1.0,
-        transform=transform,
-    )
+    return zoo.coefficient("line P2", 40, sensors=np.linspace(0.05, 0.95, 19)[:, None], transform=transform)
 
 
 def differences(function, x, step=1e-4):
@@ -71,4 +40,4 @@ def differences(function, x, step=1e-4):
 
 
 def p1_square(cells=6):
-    return square_basis(cells, ElementTriP1())
+    return zoo.unit_basis("tri P1", cells)

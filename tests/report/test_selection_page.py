@@ -2,22 +2,18 @@
 
 import re
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from html import unescape
 from html.parser import HTMLParser
 from importlib.metadata import version
 
 import numpy as np
 import pytest
+import zoo
 from skfem import (
     Basis,
-    ElementLineP2,
-    ElementQuad1,
     ElementTriP0,
     ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
     MeshTri,
 )
 
@@ -39,21 +35,13 @@ GRID = [[x, y] for x in (0.3, 0.5, 0.7) for y in (0.3, 0.7)]
 EVIL = "<script>alert('x')</script> ]]> \"quoted\" & <b>"
 
 
-def plane(element=ElementTriP1, refined=3, kind=fc.EllipticSource, **options):
-    basis = Basis(MeshTri().refined(refined), element())
-    sensors = fc.AverageSensors(basis, GRID, radius=0.1)
-    return kind(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors, **options)
+def plane(degree=1, refined=3, kind=zoo.source, **options):
+    sensors = partial(fc.AverageSensors, points=GRID, radius=0.1)
+    return kind(zoo.square(refined, degree), **{"parameters": 3, "sensors": sensors, **options})
 
 
 def line():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP2())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 6))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
-
-
-def tomography():
-    basis = Basis(MeshQuad().refined(3), ElementQuad1())
-    return fc.Tomography(basis, parameters=fc.CosineSpace(basis, 3), angles=[0.0, 45.0, 90.0, 135.0], bins=6)
+    return zoo.source("line P2", 20)
 
 
 def made(problem, learned=(1.0, -0.5, 0.25), rule=None, baseline=None, **options):
@@ -71,21 +59,7 @@ def crash(problem, data):
     raise RuntimeError(EVIL)
 
 
-def blind():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    row = fc.PointSensors(basis, [[0.4, 0.4]]).matrix.toarray()
-    sensors = fc.MatrixSensors(np.vstack([row, 2.0 * row, 3.0 * row]))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
-
-
-def heat():
-    return plane(refined=2, kind=fc.HeatInitial, times=[0.01, 0.02], steps=4)
-
-
-def coefficient():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    sensors = fc.AverageSensors(basis, GRID, radius=0.1)
-    return fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 3), sensors=sensors, source=1.0)
+MANY = {"angles": [0.0, 45.0, 90.0, 135.0], "bins": 6}
 
 
 def in_regions(learned, **options):
@@ -105,18 +79,20 @@ MAKE = {
     "accepted": lambda: made(plane(refined=2)),
     "rejected": lambda: made(plane(refined=2), learned=(3.0, 3.0, 3.0), tolerance=0.01),
     "crash": lambda: made(plane(refined=2), learned=crash),
-    "heat": lambda: made(heat()),
-    "tomography": lambda: made(tomography()),
+    "heat": lambda: made(plane(refined=2, kind=zoo.heat)),
+    "tomography": lambda: made(zoo.tomography(zoo.square(3, 1, "quad"), **MANY)),
     "line": lambda: made(line(), rule=fc.GuaranteedRadius()),
     "dominance": lambda: made(plane(refined=2), rule=fc.Dominance()),
     "dominance on a line": lambda: made(line(), rule=fc.Dominance(), learned=(2.0, 2.0, 2.0)),
     "stochastic": lambda: made(
-        plane(ElementTriP2, 2),
+        plane(2, 2),
         learned=fc.Tikhonov(weight=1e-9),
         rule=fc.StochasticRadius(points=500, zeta=0.02, seed=17, bound="betting"),
     ),
-    "estimate": lambda: made(coefficient(), learned=(0.1, 0.1, 0.1), baseline=fc.GaussNewton(weight=1e-4)),
-    "blind": lambda: made(blind()),
+    "estimate": lambda: made(
+        plane(refined=2, kind=zoo.coefficient), learned=(0.1, 0.1, 0.1), baseline=fc.GaussNewton(weight=1e-4)
+    ),
+    "blind": lambda: made(plane(refined=2, sensors=zoo.blind)),
     "regions": lambda: in_regions((30.0, 3.0, 30.0)),
     "several": lambda: in_regions(
         {"pinn": (1.0, -0.5, 0.25), "<i>": (30.0, 3.0, 30.0), "broken": crash}, tolerance=1.0
@@ -233,7 +209,7 @@ def test_texts_of_a_picture_are_escaped():
 
 
 def test_names_reasons_and_steps_of_a_user_are_escaped():
-    problem = tomography()
+    problem = zoo.tomography(zoo.square(3, 1, "quad"), **MANY)
     candidate = fc.Candidate.from_coefficients(problem, [1.0, -0.5, 0.25], name=EVIL)
     accepted = made(problem, learned=candidate)
     assert accepted.learned.name == EVIL
@@ -375,7 +351,7 @@ def test_a_loaded_selection_has_a_page_and_with_its_problem_maps(name, tmp_path)
     _, text = read(source)
     assert "Only the selected reconstruction is in the file." in text
     assert len(re.findall("<svg", source)) >= 1
-    other = line() if name != "line" else blind()
+    other = line() if name != "line" else zoo.tomography()
     with pytest.raises(fc.InputError, match="parameter has shape"):
         write_report(again, tmp_path / "other.html", problem=other)
     assert not (tmp_path / "other.html").exists()

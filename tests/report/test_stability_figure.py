@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+import zoo
 from matplotlib.image import imread
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
 
 import femcert as fc
 from femcert.report.modulus_figure import modulus_figure
 from femcert.report.stability_figure import shown_resolution, stability_figure
 from femcert.stability import Modulus
 
-MESHES = Path(__file__).parents[2] / "meshes"
-LINE = MeshLine(np.linspace(0.0, 1.0, 41))
 ONE_SIDE = np.random.default_rng(0).uniform((0.1, 0.1), (0.5, 0.9), (12, 2))
 
 
-def source(mesh, element, space, points=ONE_SIDE):
-    basis = Basis(mesh, element)
-    return fc.EllipticSource(basis, parameters=space(basis), sensors=fc.PointSensors(basis, points))
-
-
-def sines(basis):
-    return fc.SineSpace(basis, 6)
+def heat():
+    return zoo.heat("line P1", 40, parameters=5, sensors=np.linspace(0.1, 0.5, 7)[:, None], times=0.01, scheme="exact")
 
 
 def halves(basis):
@@ -43,39 +24,20 @@ def halves(basis):
     return fc.RegionSpace(basis, [np.flatnonzero(left), np.flatnonzero(~left)])
 
 
-def heat():
-    basis = Basis(LINE, ElementLineP1())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.5, 7))
-    return fc.HeatInitial(basis, parameters=fc.SineSpace(basis, 5), sensors=sensors, times=0.01, scheme="exact")
-
-
-def l_shape():
-    basis = Basis(fc.load_mesh(MESHES / "l_shape.msh"), ElementTriP1())
-    sensors = fc.AverageSensors(basis, ONE_SIDE - [0.95, 0.6], radius=0.08)
-    return fc.EllipticSource(basis, parameters=fc.EigenmodeSpace(basis, 8), sensors=sensors)
-
-
-def disc():
-    basis = Basis(fc.load_mesh(MESHES / "disc.msh"), ElementTriP2())
-    sensors = fc.PointSensors(basis, ONE_SIDE - 0.5)
-    return fc.EllipticSource(basis, parameters=fc.RegionSpace(basis, ["inclusion", "background"]), sensors=sensors)
-
-
 PROBLEMS = {
     "heat": heat,
-    "line P2": lambda: source(LINE, ElementLineP2(), sines, np.linspace(0.1, 0.6, 8)),
-    "line P0": lambda: source(LINE, ElementLineP1(), halves, [0.2, 0.3, 0.7]),
-    "one direction": lambda: source(LINE, ElementLineP1(), lambda basis: fc.SineSpace(basis, 1), [0.2, 0.7]),
-    "disc": disc,
-    "P2": lambda: source(MeshTri().refined(3), ElementTriP2(), sines),
-    "Q1": lambda: source(MeshQuad().refined(3), ElementQuad1(), sines),
+    "line P2": lambda: zoo.source("line P2", 40, parameters=6, sensors=np.linspace(0.1, 0.6, 8)[:, None]),
+    "line P0": lambda: zoo.source("line P1", 40, parameters=halves, sensors=[[0.2], [0.3], [0.7]]),
+    "one direction": lambda: zoo.source("line P1", 40, parameters=1, sensors=[[0.2], [0.7]]),
+    "P2": lambda: zoo.source(zoo.square(3, 2), parameters=6, sensors=ONE_SIDE),
+    "Q1": lambda: zoo.source(zoo.square(3, 1, "quad"), parameters=6, sensors=ONE_SIDE),
+    "L-shape": lambda: zoo.source(zoo.l_shape(3), parameters=(fc.EigenmodeSpace, 8), sensors=ONE_SIDE - 1.0),
 }
 
 
 def ball(norm="h1"):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    space = fc.FullSpace(basis).within_ball(1.0, norm=norm)
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, ONE_SIDE))
+    basis = zoo.square(3)
+    return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=ONE_SIDE)
 
 
 def check_picture(path):
@@ -117,10 +79,8 @@ def test_the_picture_says_how_much_the_noise_hides():
 
 
 def test_an_estimate_is_called_one():
-    basis = Basis(LINE, ElementLineP1())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 6))
-    problem = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 3), sensors=sensors, source=1.0)
-    found = fc.stability(problem, at=np.zeros(basis.N))
+    problem = zoo.coefficient("line P1", 40, parameters=3, sensors=6)
+    found = fc.stability(problem, at=np.zeros(problem.basis.N))
     assert texts(stability_figure(found))[0].endswith("(estimate)")
 
 
@@ -141,7 +101,7 @@ def test_marks_and_curves_are_the_numbers():
 
 
 def test_the_map_goes_on_where_the_class_vanishes():
-    directions = fc.stability(l_shape()).directions
+    directions = fc.stability(PROBLEMS["L-shape"]()).directions
     plain, shown = directions.resolution(1e-3), shown_resolution(directions, 1e-3)
     rim = directions.space.basis.get_dofs().all()
     inner = np.setdiff1d(np.arange(len(plain)), rim)

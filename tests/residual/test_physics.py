@@ -2,16 +2,9 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import (
-    Basis,
     BilinearForm,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
 )
 from skfem.helpers import dot, grad
 
@@ -19,7 +12,6 @@ import femcert as fc
 from femcert.mesh.elements import mass_matrix
 from femcert.residual import evaluate, strong_rms
 
-SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
 SIDE_OF = {"equilibrated": "upper", "enriched": "lower", "riesz": "lower", "indicator": "estimate"}
 WORDS = {
     "equilibrated": "flux",
@@ -29,33 +21,13 @@ WORDS = {
 }
 
 
-def sensors_of(basis, m=3):
-    return fc.PointSensors(basis, np.random.default_rng(0).uniform(0.2, 0.8, (m, basis.mesh.dim())))
-
-
 def source(kind):
-    mesh, element = {
-        "line": (MeshLine(np.linspace(0.0, 1.0, 9)), ElementLineP2),
-        "tri": (MeshTri().refined(2), ElementTriP2),
-        "quad": (MeshQuad().refined(2), ElementQuad1),
-    }[kind]
-    basis = Basis(mesh.with_boundaries(SIDES), element())
-    return fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=sensors_of(basis), reaction=0.5, dirichlet={"left": 1.0},
-        robin={"right": (2.0, 1.0)},
-    )  # fmt: skip
+    options = {"dirichlet": {"left": 1.0}, "robin": {"right": (2.0, 1.0)}}
+    return zoo.source(*kind, parameters=fc.FullSpace, sensors=3, reaction=0.5, **options)
 
 
-def coefficient():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.EllipticCoefficient(basis, parameters=fc.FullSpace(basis), sensors=sensors_of(basis), source=1.0)
-
-
-def heat(scheme="crank-nicolson", times=(0.05, 0.1), **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 9)), ElementLineP2())
-    return fc.HeatInitial(
-        basis, parameters=fc.FullSpace(basis), sensors=sensors_of(basis), times=times, scheme=scheme, steps=4, **options
-    )
+def heat(scheme="crank-nicolson"):
+    return zoo.heat("line P2", 8, parameters=fc.FullSpace, sensors=3, times=(0.05, 0.1), scheme=scheme)
 
 
 @BilinearForm
@@ -64,10 +36,10 @@ def own_form(u, v, w):
 
 
 def own(definite=True):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.LinearProblem(
-        basis, operator=own_form, parameters=fc.FullSpace(basis), sensors=sensors_of(basis), definite=definite
-    )
+    return zoo.own_linear(operator=own_form, parameters=fc.FullSpace, sensors=3, definite=definite)
+
+
+KINDS = [("line P2", 8), ("tri P2", 4), ("quad Q1", 4)]
 
 
 def disturbed(problem, seed=1, size=0.1):
@@ -86,7 +58,7 @@ def components(problem, candidate, pde_norm, norm="energy"):
 
 @pytest.mark.parametrize("norm", ["energy", "h1"])
 @pytest.mark.parametrize("method", SIDE_OF)
-@pytest.mark.parametrize("kind", ["line", "tri", "quad"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_components_are_those_of_dual_and_boundary_norm(kind, method, norm):
     problem = source(kind)
     candidate = disturbed(problem)
@@ -101,13 +73,13 @@ def test_components_are_those_of_dual_and_boundary_norm(kind, method, norm):
 
 
 def test_bounds_of_one_residual_are_in_order():
-    problem = source("tri")
+    problem = source(("tri P2", 4))
     candidate = disturbed(problem)
     found = {method: components(problem, candidate, method)[0].value for method in SIDE_OF}
     assert found["riesz"] <= found["enriched"] <= found["equilibrated"] <= 1.2 * found["enriched"]
 
 
-@pytest.mark.parametrize("kind", ["line", "tri", "quad"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_rms_is_the_default_and_the_paper_s(kind):
     problem = source(kind)
     candidate = disturbed(problem)
@@ -127,7 +99,7 @@ def test_rms_is_the_default_and_the_paper_s(kind):
 
 @pytest.mark.parametrize("method", ["equilibrated", "enriched", "riesz", "indicator"])
 def test_coefficient_problems_use_their_own_energy(method):
-    problem = coefficient()
+    problem = zoo.coefficient("tri P1", parameters=fc.FullSpace, sensors=3)
     candidate = disturbed(problem)
     pde, bc = components(problem, candidate, method)
     assert pde.value == fc.dual_norm(problem, candidate, method).best.value
@@ -183,9 +155,8 @@ def test_what_heat_cannot_have():
 
 
 def test_tomography_has_no_physics():
-    basis = Basis(MeshQuad().refined(2), ElementQuad1())
-    problem = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 4), angles=[0, 40, 80], bins=6)
-    candidate = fc.Candidate(None, np.ones(basis.N), 0.0)
+    problem = zoo.tomography("quad Q1")
+    candidate = fc.Candidate(None, np.ones(problem.basis.N), 0.0)
     for method in SIDE_OF:
         pde, bc = components(problem, candidate, method)
         assert pde == bc == fc.Bound(0.0, "upper", "there is no state equation")
@@ -209,9 +180,8 @@ def test_own_forms_have_the_riesz_representative_only():
 
 
 def test_a_constant_boundary_defect_is_seen():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.3, 0.4]]))
-    q = np.ones(basis.N)
+    problem = zoo.full_problem(zoo.square(3))
+    q = np.ones(problem.basis.N)
     shifted = fc.Candidate(problem.solve(q) + 0.5, q)
     pde, bc = components(problem, shifted, "equilibrated")
     right = components(problem, fc.Candidate(problem.solve(q), q), "equilibrated")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import solve_triangular
-from skfem import Basis, BilinearForm, LinearForm, MeshLine, MeshTri
-from skfem.element import ElementLineP2, ElementTriP1
+from skfem import Basis, BilinearForm, LinearForm, MeshTri
+from skfem.element import ElementTriP1
 from skfem.helpers import dot, grad
 
 import femcert as fc
@@ -14,17 +15,12 @@ from femcert.report.stability_figure import stability_message
 
 
 def line(m=12, k=3, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP2())
-    sensors = fc.PointSensors(basis, np.linspace(0.08, 0.92, m))
-    space = fc.CosineSpace(basis, k)
-    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+    points = np.linspace(0.08, 0.92, m)[:, None]
+    return zoo.coefficient("line P2", 20, parameters=k, sensors=points, source=3.0, **options)
 
 
 def square(**options):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (14, 2))
-    space, sensors = fc.CosineSpace(basis, 4), fc.PointSensors(basis, points)
-    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=3.0, **options)
+    return zoo.coefficient(zoo.square(3), parameters=4, sensors=14, source=3.0, **options)
 
 
 BUILD = {"line": line, "square": square}

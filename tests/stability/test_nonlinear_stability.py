@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import solve_triangular
-from skfem import Basis, MeshLine, MeshQuad, MeshTri
-from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, ElementTriP2
+from skfem import Basis, MeshTri
+from skfem.element import ElementTriP1
 
 import femcert as fc
 from femcert import check_kantorovich, validated
@@ -16,23 +17,14 @@ from femcert import check_kantorovich, validated
 INFLOW, LOSS = {"left": 0.7}, {"right": (2.0, 0.5)}
 
 
-def line(element=ElementLineP1, n=24, m=9, k=3, space=fc.CosineSpace, **options):
-    mesh = MeshLine(np.linspace(0.0, 1.0, n + 1)).with_boundaries(
-        {"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0}
-    )
-    basis = Basis(mesh, element())
-    sensors = fc.PointSensors(basis, np.linspace(0.08, 0.92, m))
-    return fc.EllipticCoefficient(basis, parameters=space(basis, k), sensors=sensors, **{"source": 3.0, **options})
+def line(name="line P1", n=24, m=9, k=3, space=fc.CosineSpace, **options):
+    points = np.linspace(0.08, 0.92, m)[:, None]
+    return zoo.coefficient(name, n, parameters=(space, k), sensors=points, **{"source": 3.0, **options})
 
 
-def square(mesh=MeshTri, element=ElementTriP1, space=None, level=2, m=12, **options):
-    domain = mesh().refined(level).with_boundaries({"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0})
-    basis = Basis(domain, element())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (m, 2))
-    space = fc.CosineSpace(basis, 3) if space is None else space(basis)
-    return fc.EllipticCoefficient(
-        basis, parameters=space, sensors=fc.PointSensors(basis, points), **{"source": 3.0, **options}
-    )
+def square(level=2, degree=1, kind="tri", space=3, **options):
+    basis = zoo.square(level, degree, kind)
+    return zoo.coefficient(basis, parameters=space, sensors=12, **{"source": 3.0, **options})
 
 
 def quarters(basis):
@@ -47,15 +39,15 @@ def ramp(x):
 CASES = {
     "line P1": lambda **o: line(**o),
     "line P1, Dirichlet ramp without source": lambda **o: line(source=0.0, dirichlet=ramp, space=fc.SineSpace, **o),
-    "line P2, Neumann and Robin": lambda **o: line(ElementLineP2, n=12, source=None, neumann=INFLOW, robin=LOSS, **o),
-    "line P2, Robin, one-sided": lambda **o: line(ElementLineP2, n=12, robin=LOSS, dirichlet={"left": 4.0}, **o),
+    "line P2, Neumann and Robin": lambda **o: line("line P2", n=12, source=None, neumann=INFLOW, robin=LOSS, **o),
+    "line P2, Robin, one-sided": lambda **o: line("line P2", n=12, robin=LOSS, dirichlet={"left": 4.0}, **o),
     "triangles P1": lambda **o: square(**o),
     "triangles P1, regions, ramp": lambda **o: square(space=quarters, dirichlet=ramp, source=1.0, **o),
     "triangles P2, Neumann": lambda **o: square(
-        element=ElementTriP2, level=1, neumann={"right": 1.0}, dirichlet={"left": 1.0}, **o
+        1, 2, neumann={"right": 1.0}, dirichlet={"left": 1.0}, **o
     ),
     "quadrilaterals, regions, Robin": lambda **o: square(
-        MeshQuad, ElementQuad1, quarters, robin={"right": (1.0, 0.0), "left": (3.0, 2.0)}, **o
+        2, 1, "quad", quarters, robin={"right": (1.0, 0.0), "left": (3.0, 2.0)}, **o
     ),
 }
 

@@ -1,56 +1,34 @@
 """C_stab against a plain numpy SVD in generalized norms, and what makes it infinite."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+import zoo
 from numpy.polynomial.legendre import Legendre
 from skfem import (
     Basis,
-    BilinearForm,
-    ElementLineP1,
     ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
     MeshLine,
-    MeshQuad,
-    MeshTri,
 )
-from skfem.helpers import dot, grad
+from zoo import laplace, mass
 
 import femcert as fc
 
 
-@BilinearForm
-def stiffness(u, v, w):
-    return dot(grad(u), grad(v))
+def line(n, k, m, name="line P1", inner="l2"):
+    points = np.linspace(0.05, 0.95, m)[:, None]
+    return zoo.source(name, n, parameters=lambda basis: fc.SineSpace(basis, k, inner=inner), sensors=points)
 
 
-@BilinearForm
-def mass(u, v, w):
-    return u * v
-
-
-def line(n, k, m, element=ElementLineP1, inner="l2", **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), element())
-    return fc.EllipticSource(
-        basis,
-        parameters=fc.SineSpace(basis, k, inner=inner),
-        sensors=fc.PointSensors(basis, np.linspace(0.05, 0.95, m)),
-        **options,
-    )
-
-
-def square(mesh, element, k, m, level=3, inner="l2"):
-    basis = Basis(mesh().refined(level), element())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (m, 2))
-    return fc.EllipticSource(
-        basis, parameters=fc.EigenmodeSpace(basis, k, inner=inner), sensors=fc.PointSensors(basis, points)
-    )
+def square(level=3, degree=1, kind="tri", m=8, inner="l2"):
+    space = partial(fc.EigenmodeSpace, k=4, inner=inner)
+    return zoo.source(zoo.square(level, degree, kind), parameters=space, sensors=m)
 
 
 def dense_forward(problem):
     basis, B = problem.basis, problem.parameters.matrix
-    K, M = stiffness.assemble(basis).toarray(), mass.assemble(basis).toarray()
+    K, M = laplace.assemble(basis).toarray(), mass.assemble(basis).toarray()
     free = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
     states = np.zeros((basis.N, B.shape[1]))
     states[free] = np.linalg.solve(K[np.ix_(free, free)], (M @ B)[free])
@@ -65,18 +43,12 @@ def generalized_singular_values(F, G, C):
 
 @pytest.mark.parametrize("inner", ["l2", "euclidean"])
 @pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda inner: line(20, 4, 9, inner=inner),
-        lambda inner: line(10, 4, 9, element=ElementLineP2, inner=inner),
-        lambda inner: square(MeshTri, ElementTriP1, 4, 8, inner=inner),
-        lambda inner: square(MeshTri, ElementTriP2, 4, 8, level=2, inner=inner),
-        lambda inner: square(MeshQuad, ElementQuad1, 4, 8, inner=inner),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    partial(line, 20, 4, 9), partial(line, 10, 4, 9, "line P2"), square, partial(square, 2, 2),
+    partial(square, 3, 1, "quad"),
+])  # fmt: skip
 def test_against_dense_algebra(make, inner, covariance):
-    problem = make(inner)
+    problem = make(inner=inner)
     F, M = dense_forward(problem)
     m = len(F)
     rng = np.random.default_rng(1)
@@ -129,7 +101,7 @@ def test_the_constant_does_not_depend_on_the_mesh_in_l2():
 
 
 def test_the_constant_does_not_depend_on_the_mesh_in_2d():
-    constants = [fc.stability(square(MeshTri, ElementTriP1, 4, 10, level=n)).constant.value for n in (4, 5, 6)]
+    constants = [fc.stability(square(n, m=10)).constant.value for n in (4, 5, 6)]
     assert constants[2] == pytest.approx(constants[1], rel=0.02)
     assert abs(constants[2] - constants[1]) < 0.5 * abs(constants[1] - constants[0])
 
@@ -155,36 +127,25 @@ def test_more_coordinates_than_observations():
 
 @pytest.mark.parametrize("level", [3, 5])
 def test_sensors_that_do_not_see_a_mode(level):
-    basis = Basis(MeshQuad().refined(level), ElementQuad1())
     points = np.column_stack([np.full(9, 0.5), np.linspace(0.1, 0.9, 9)])
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points))
+    all_of_them, fewer = (zoo.source(zoo.square(level, 1, "quad"), parameters=k, sensors=points) for k in (3, 2))
     with pytest.raises(fc.UncertifiedError, match="C_stab is infinite"):
-        fc.stability(problem)
+        fc.stability(all_of_them)
     # One mode fewer and they see them all.
-    assert fc.stability(
-        fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=problem.sensors)
-    ).constant.value < 100.0
+    assert fc.stability(fewer).constant.value < 100.0
 
 
 def test_heat_long_times_are_not_called_certain():
     # exp(-kappa j^2 pi^2 T) falls below what the solves resolve: better no constant than a made up one.
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 101)), ElementLineP1())
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 6), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)),
-        times=1.0, diffusivity=0.2, scheme="exact",
-    )  # fmt: skip
+    problem = zoo.heat("line P1", 100, parameters=6, sensors=9, times=1.0, diffusivity=0.2, scheme="exact")
     with pytest.raises(fc.UncertifiedError, match="zero to rounding"):
         fc.stability(problem)
 
 
 def test_heat_constant_grows_with_time():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
     constants = []
     for time in (0.02, 0.08, 0.16):
-        problem = fc.HeatInitial(
-            basis, parameters=fc.SineSpace(basis, 4), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)),
-            times=time, diffusivity=0.05, scheme="exact",
-        )  # fmt: skip
+        problem = zoo.heat("line P1", 40, parameters=4, sensors=9, times=time, diffusivity=0.05, scheme="exact")
         constants.append(fc.stability(problem).constant.value)
         # On nine equispaced points the sines stay orthogonal, so the decay of the fourth mode is all there is.
         decay = np.exp(-0.05 * (4 * np.pi) ** 2 * time)
@@ -193,10 +154,7 @@ def test_heat_constant_grows_with_time():
 
 
 def test_nonlinear_constant_is_an_estimate_at_a_parameter():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 8)), source=1.0
-    )
+    problem = zoo.coefficient("line P1", parameters=(fc.SineSpace, 3), sensors=8)
     with pytest.raises(fc.InputError, match="give at="):
         fc.stability(problem)
     c = np.array([0.3, -0.2, 0.1])
@@ -207,7 +165,7 @@ def test_nonlinear_constant_is_an_estimate_at_a_parameter():
         return problem.observe(problem.solve(problem.parameters.field(c)))
 
     J = np.column_stack([(values(c + s) - values(c - s)) / 2e-5 for s in 1e-5 * np.eye(3)])
-    M = mass.assemble(basis).toarray()
+    M = mass.assemble(problem.basis).toarray()
     B = problem.parameters.matrix
     np.testing.assert_allclose(
         found.singular_values, generalized_singular_values(J, B.T @ M @ B, np.eye(8)), rtol=1e-6

@@ -1,0 +1,387 @@
+"""Distances from the truth: they hold, they are made of what a dense computation finds, and close to the best."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from evidence_helpers import STD, data, fewest, form, matrix_problem, noisy, on_sphere
+from numpy.testing import assert_allclose
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from scipy.special import chdtri
+from scipy.stats import chi2, ncx2, norm
+from skfem import Basis, ElementTriP1, MeshTri
+
+import femcert as fc
+from femcert.problem.chi_squares import exceeds, shifted_quantile, weighted_quantile
+
+TRIALS = 400
+
+
+def map_of(found):
+    """W, from whitened data to dof vectors."""
+    ridge = found._ridge
+    return ridge._fields @ ridge.matrix
+
+
+def dense_bias(problem, W, std):
+    """``sup ‖(I - W T) q‖_Q`` over the ball, and where it is reached."""
+    L, M = form(problem), problem.parameters.weight.toarray()
+    rest = np.eye(len(L)) - W @ problem.forward_matrix() / std
+    values, vectors = eigh(rest.T @ M @ rest, L)
+    return problem.parameters.ball.radius * np.sqrt(values[-1]), problem.parameters.ball.radius * vectors[:, -1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40, 300])
+@pytest.mark.parametrize("zeta", [0.3, 0.05, 1e-6])
+def test_equal_weights_give_the_chi_square_quantile(count, zeta):
+    assert_allclose(weighted_quantile(np.full(count, 2.5), zeta), 2.5 * chi2.isf(zeta, count), rtol=3e-9)
+
+
+def test_pairs_of_weights_have_a_closed_form():
+    weights = np.array([1.0, 0.3, 0.01, 1e-4, 3.0])
+    for x in (0.1, 1.0, 20.0, 60.0):
+        parts = [np.exp(-x / 2 / a) * np.prod([a / (a - b) for b in weights if b != a]) for a in weights]
+        assert exceeds(np.repeat(weights, 2), x) == pytest.approx(sum(parts), rel=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0, 12.0])
+def test_weighted_quantiles_against_simulation(spread):
+    rng, n = np.random.default_rng(0), 200_000
+    weights = np.logspace(-spread, 0.0, 9)
+    sums = (rng.standard_normal((n, 9)) ** 2) @ weights
+    below = int(np.sum(sums <= weighted_quantile(weights, 0.05)))
+    assert abs(below - 0.95 * n) <= 4.0 * np.sqrt(0.05 * 0.95 * n)
+    assert weighted_quantile(np.append(weights, [0.0, -1e-18]), 0.05) == weighted_quantile(weights, 0.05)
+
+
+def test_the_quantile_of_a_shifted_norm():
+    for count, shift in ((3, 0.5), (12, 5.0), (30, 100.0)):
+        found = shifted_quantile(count, shift, 0.05)
+        assert found == pytest.approx(np.sqrt(ncx2.isf(0.05, count, shift**2)), rel=1e-8)
+        assert found < np.sqrt(chi2.isf(0.05, count)) + shift
+
+
+@pytest.mark.parametrize("std", [0.01, 0.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_length_is_that_of_a_dense_computation(seed, std):
+    problem = matrix_problem(seed)
+    found = fc.evidence(problem, data(problem, np.zeros(7), std))
+    W, ridge = map_of(found), found._ridge
+    bias, _ = dense_bias(problem, W, std)
+    assert bias <= ridge.bias <= bias * (1.0 + 1e-3)
+    gram = W.T @ problem.parameters.weight @ W
+    quantile = np.sqrt(weighted_quantile(np.linalg.eigvalsh(gram), 0.05))
+    assert ridge.length(found.law) - ridge.bias == pytest.approx(quantile, rel=1e-6)
+    # The centre is a ridge regression.
+    mu, T, L = ridge.chosen[0] * ridge.chosen[1][0, 0], problem.forward_matrix() / std, form(problem)
+    assert_allclose(W, np.linalg.solve(T.T @ T + mu * L, T.T), rtol=1e-7, atol=1e-9 * np.abs(W).max())
+    # And the best one.
+    totals = []
+    for other in mu * np.geomspace(1e-2, 1e2, 41):
+        V = np.linalg.solve(T.T @ T + other * L, T.T)
+        noise = np.sqrt(weighted_quantile(np.linalg.eigvalsh(V.T @ problem.parameters.weight @ V), 0.05))
+        totals.append(dense_bias(problem, V, std)[0] + noise)
+    assert ridge.length(found.law) <= min(totals) * 1.01
+
+
+@pytest.mark.parametrize("std", [0.02, 0.3])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_worst_truth_of_the_ball_is_covered(seed, std):
+    problem = matrix_problem(seed, centre=np.linspace(0.0, 1.0, 15))
+    first = fc.evidence(problem, data(problem, np.zeros(7), std))
+    truth = dense_bias(problem, map_of(first), std)[1] + problem.parameters.ball.centre
+    upper, rng, covered, near = first.best_radius[1].value, np.random.default_rng(5), 0, 0
+    for trial in range(TRIALS):
+        y = noisy(problem, truth, trial, std)
+        found = first.with_data(data(problem, y, std))
+        distance = problem.parameters.norm(np.asarray(found.centre) - truth)
+        near += distance <= upper
+        # Of a candidate that was made from the data and the truth, too: one event for all of them.
+        learned = truth + rng.choice([0.1, 1.0]) * (truth - np.asarray(found.centre))
+        covered += problem.parameters.norm(learned - truth) <= found.radius(learned).value
+    assert near >= fewest(TRIALS, 0.95, 4)
+    assert found.best_radius[1].value == pytest.approx(upper, rel=1e-6)
+    assert covered >= near
+
+
+@pytest.mark.parametrize("std", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lower_value_is_what_the_data_can_hide(seed, std):
+    problem = matrix_problem(seed)
+    T, L, radius, apart = problem.forward_matrix() / std, form(problem), problem.parameters.ball.radius, norm.ppf(0.95)
+    lower, upper = fc.evidence(problem, data(problem, np.zeros(7), std)).best_radius
+    assert (lower.side, upper.side) == ("lower", "upper")
+    # Two quadratic constraints: the dual has no gap.
+    duals = []
+    for share in np.linspace(0.0, 1.0, 2001)[1:-1]:
+        top = eigh(np.eye(15), share * T.T @ T / apart**2 + (1.0 - share) * L / radius**2, subset_by_index=[14, 14])
+        duals.append(np.sqrt(top[0][0]))
+    assert lower.value <= min(duals)
+    assert lower.value == pytest.approx(min(duals), rel=3e-3)
+    assert 1.0 <= upper.value / lower.value <= 2.0
+
+
+def test_a_seminorm_bounds_all_but_constants():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    space = fc.FullSpace(basis).within_ball(1.5, norm="h1-seminorm")
+    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, points, radius=0.1))
+    std = 1e-3
+    first = fc.evidence(problem, data(problem, np.zeros(9), std))
+    W, T, L = map_of(first), problem.forward_matrix() / std, space.ball_form.toarray()
+    # Constants are reproduced, so that the bias is that on what is orthogonal to them in L.
+    ones = np.ones(space.size)
+    assert_allclose(W @ (T @ ones), ones, rtol=1e-6)
+    rest, M = np.eye(len(L)) - W @ T, space.weight.toarray()
+    V = np.linalg.svd(ones[None])[2][1:].T
+    top, vectors = eigh(V.T @ rest.T @ M @ rest @ V, V.T @ L @ V)
+    bias = 1.5 * np.sqrt(top[-1])
+    assert bias <= first._ridge.bias <= 1.01 * bias
+    truth, covered = 40.0 + 1.5 * V @ vectors[:, -1], 0
+    for trial in range(200):
+        found = first.with_data(data(problem, noisy(problem, truth, trial, std), std))
+        covered += problem.parameters.norm(np.asarray(found.centre) - truth) <= found.radius(found.centre).value
+    assert covered >= fewest(200, 0.95)
+    assert first.best_radius[0].value > 0.0
+
+
+def test_directions_that_nothing_sees_have_no_radius():
+    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    space = fc.FullSpace(basis).within_ball(1.5, norm="h1-seminorm")
+    difference = np.zeros((1, basis.N))
+    difference[0, [3, 7]] = 1.0, -1.0
+    problem = fc.MatrixProblem(
+        operator=np.eye(basis.N), load=np.eye(basis.N), observe=difference, parameters=space, gram=None
+    )
+    with pytest.raises(fc.UncertifiedError, match=r"determine|bounded"):
+        fc.evidence(problem, data(problem, [0.3], 0.01)).best_radius  # noqa: B018
+
+
+def test_model_errors_enlarge_the_radius_and_are_covered():
+    problem, E = matrix_problem(0), np.random.default_rng(1).standard_normal((7, 2))
+    made = data(problem, np.zeros(7)).with_model_error(matrix=E, size=0.5)
+    first = fc.evidence(problem, made)
+    alone = fc.evidence(problem, data(problem, np.zeros(7)))
+    W, M = map_of(first), problem.parameters.weight.toarray()
+    image = W @ (E / STD)
+    assert first._ridge.others[0] == pytest.approx(0.5 * np.sqrt(eigh(image.T @ M @ image)[0][-1]), rel=1e-6)
+    for one, other in zip(first.best_radius, alone.best_radius, strict=True):
+        assert one.value > other.value
+    worst, rng, covered = dense_bias(problem, W, STD)[1], np.random.default_rng(2), 0
+    w = eigh(image.T @ M @ image)[1][:, -1] * 0.5
+    for trial in range(TRIALS):
+        sign = rng.choice([-1.0, 1.0])
+        found = first.with_data(made.with_values(noisy(problem, worst, trial) + sign * E @ w))
+        covered += problem.parameters.norm(np.asarray(found.centre) - worst) <= found.radius(found.centre).value
+    assert covered >= fewest(TRIALS, 0.95)
+
+
+def span_problem(tau=None, m=9, k=12, few=4):
+    rng = np.random.default_rng(0)
+    whole = fc.CoordinateSpace(k, gram=np.diag(np.linspace(1.0, 2.0, k)))
+    space = Span(whole, np.linalg.qr(rng.standard_normal((k, few)))[0])
+    space = space if tau is None else space.with_remainder(tau)
+    return fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=rng.standard_normal((m, k)), parameters=space)
+
+
+class Span(fc.CoordinateSpace):
+    """A few columns of a space of coordinates."""
+
+    def __init__(self, whole, B):
+        super().__init__(whole.size, gram=whole.weight)
+        self.matrix = B
+
+
+def test_on_a_span_the_radius_is_that_of_the_ellipsoid():
+    problem = span_problem()
+    space, y = problem.parameters, np.random.default_rng(1).standard_normal(9)
+    found = fc.evidence(problem, data(problem, y, 0.3))
+    R = np.linalg.cholesky(space.gram).T
+    A = problem.forward_matrix() @ np.linalg.inv(R) / 0.3
+    x = np.linalg.lstsq(A, y / 0.3, rcond=None)[0]
+    candidate = space.field([1.0, -0.5, 0.3, 0.2])
+    p, level = R @ [1.0, -0.5, 0.3, 0.2], np.sqrt(chdtri(4, 0.05))
+    bound = {"type": "ineq", "fun": lambda z: level**2 - np.sum((A @ (z - x)) ** 2)}
+    rng = np.random.default_rng(0)
+    best = max(
+        -minimize(lambda z: -np.linalg.norm(z - p), x + 0.1 * rng.standard_normal(4), constraints=bound, tol=1e-12).fun
+        for _ in range(6)
+    )
+    assert found.radius(candidate).value == pytest.approx(best, rel=1e-6)
+    assert found.best_radius[1].value == pytest.approx(level / np.linalg.svd(A)[1][-1], rel=1e-9)
+    assert found.best_radius[0].value == pytest.approx(norm.ppf(0.95) / np.linalg.svd(A)[1][-1], rel=1e-5)
+    # An outlier does not make it smaller, and the misfit is tested apart.
+    outlier = y.copy()
+    outlier[3] += 30.0
+    other = found.with_data(data(problem, outlier, 0.3))
+    assert other.best_radius[1].value == pytest.approx(found.best_radius[1].value)
+    assert other.p_value < 1e-6
+
+
+@pytest.mark.parametrize("tau", [0.1, 1.0])
+def test_a_remainder_is_covered_in_the_worst_direction(tau):
+    problem, std = span_problem(tau), 0.3
+    space, first = problem.parameters, fc.evidence(problem, data(problem, np.zeros(9), std))
+    T, W, B = problem.forward.apply(np.eye(12)) / std, space.weight.toarray(), space.matrix
+    Z = np.linalg.svd((W @ B).T)[2][4:].T
+    Z = Z @ np.linalg.inv(np.linalg.cholesky(Z.T @ W @ Z)).T
+    inverse = B @ np.linalg.pinv(T @ B)
+    image = inverse @ T @ Z
+    w = tau * Z @ eigh(image.T @ W @ image)[1][:, -1]
+    truth, covered = B @ np.array([1.0, 2.0, -1.0, 0.5]) + w, 0
+    for trial in range(TRIALS):
+        found = first.with_data(data(problem, noisy(problem, truth, trial, std), std))
+        centre = np.asarray(found.centre)
+        covered += space.norm(centre - truth) <= found.radius(centre).value
+    assert covered >= fewest(TRIALS, 0.95, 2)
+    lower, upper = first.best_radius
+    assert tau <= lower.value <= upper.value
+    orthonormal = B @ np.linalg.inv(np.linalg.cholesky(B.T @ W @ B)).T
+    assert lower.value >= 0.999 * norm.ppf(0.95) / np.linalg.svd(T @ orthonormal)[1][-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_for_a_noise_level_the_radius_holds_for_sure(seed):
+    problem, rng = matrix_problem(seed), np.random.default_rng(seed)
+    space, L = problem.parameters, form(problem)
+    for _ in range(25):
+        direction, e = rng.standard_normal(15), rng.standard_normal(7)
+        truth = direction * space.ball.radius / space.ball_norm(direction)
+        y = problem.forward_matrix() @ truth + 0.1 * e / np.linalg.norm(e)
+        found = fc.evidence(problem, fc.Data(y, 0.1))
+        lower, upper = found.best_radius
+        assert space.norm(np.asarray(found.centre) - truth) <= upper.value
+        exact = fc.certify(problem, fc.Data(y, 0.1), fc.Candidate(None, direction), fc.ExactRadius()).radius.value
+        assert found.radius(direction).value <= exact * (1.0 + 1e-9)
+        assert found.radius(direction).value >= space.norm(direction - truth)
+        assert (upper.probability, lower.side) == (1.0, "lower")
+        assert lower.value <= upper.value
+    # Half the distance of two points of the intersection, by a general optimizer.
+    F, rho = problem.forward_matrix(), space.ball.radius
+
+    def inside(z):
+        pair = z.reshape(2, 15)
+        misfits, sizes = np.sum((pair @ F.T - y) ** 2, axis=1), np.sum((pair @ L) * pair, axis=1)
+        return np.concatenate([0.01 - misfits, rho**2 - sizes])
+
+    start = np.concatenate([truth, 0.9 * truth])
+    diameter = -minimize(
+        lambda z: -np.linalg.norm(z[:15] - z[15:]), start, constraints={"type": "ineq", "fun": inside}
+    ).fun
+    assert lower.value <= 0.5 * max(diameter, 2.0 * lower.value)
+    assert lower.value >= 0.5 * 0.5 * diameter
+    empty = fc.evidence(problem, fc.Data(100.0 * y, 1e-3))
+    with pytest.raises(fc.InconsistentError):
+        empty.radius(truth)
+
+
+def test_what_is_not_known_is_an_estimate():
+    problem = matrix_problem(0, m=12)
+    y = noisy(problem, np.ones(15) * 0.1, 0)
+    unknown = fc.evidence(problem, fc.Data.gaussian(y, std="unknown")).best_radius
+    exact = fc.evidence(problem, data(problem, y)).best_radius
+    assert [bound.side for bound in unknown] == ["estimate", "upper"]
+    assert unknown[1].value > exact[1].value
+    relative = fc.evidence(problem, fc.Data.gaussian(y, relative=0.02, std=STD)).best_radius
+    assert [bound.side for bound in relative] == ["estimate", "estimate"]
+    about = fc.evidence(problem, fc.Data.gaussian(y, relative=0.02, std=STD, reference=0.5)).best_radius
+    assert [bound.side for bound in about] == ["estimate", "upper"]
+    repeats = fc.Data.repeated(y + STD * np.random.default_rng(0).standard_normal((30, 12)), std=STD)
+    assert fc.evidence(problem, repeats).best_radius[1].side == "upper"
+
+
+@pytest.mark.parametrize(("law", "trials"), [("unknown", 40), ("relative", 150), ("repeats", 150)])
+def test_coverage_where_the_deviation_is_estimated(law, trials):
+    problem = matrix_problem(1, m=12)
+    truth = on_sphere(problem, np.random.default_rng(0).standard_normal(15))
+    rng, exact, covered, first = np.random.default_rng(1), problem.forward_matrix() @ truth, 0, None
+    for _ in range(trials):
+        e = rng.standard_normal((20, 12))
+        if law == "unknown":
+            made = fc.Data.gaussian(exact + 0.1 * e[0], std="unknown")
+        elif law == "relative":
+            scale = np.hypot(0.05 * exact, 0.02)
+            made = fc.Data.gaussian(exact + scale * e[0], relative=0.05, std=0.02, reference=1.0)
+        else:
+            made = fc.Data.repeated(exact + 0.1 * e, std=0.1)
+        first = first or fc.evidence(problem, made)
+        found = first.with_data(made)
+        covered += problem.parameters.norm(np.asarray(found.centre) - truth) <= found.radius(found.centre).value
+    assert covered >= fewest(trials, 0.95, 3)
+
+
+def test_bounds_leave_less_to_hide():
+    problem = matrix_problem(0)
+    space = problem.parameters.within_bounds(lower=0.0)
+    bounded = fc.MatrixProblem(operator=np.eye(15), load=np.eye(15), observe=problem.forward_matrix(), parameters=space)
+    free, within = (fc.evidence(each, data(each, np.zeros(7))).best_radius for each in (problem, bounded))
+    assert 0.0 < within[0].value < free[0].value
+    assert within[1].value == pytest.approx(free[1].value, rel=1e-9)
+
+
+def test_the_centre_is_a_baseline():
+    problem, shape = l_shape_problem(), Basis(MeshTri.init_lshaped().refined(3), ElementTriP1())
+    y, std = l_shape_data(problem, 0, 0.05)
+    found = fc.evidence(problem, data(problem, y, std))
+    centre = found.centre
+    assert isinstance(centre, fc.Candidate)
+    assert_allclose(centre.state, problem.solve(centre.parameter))
+    assert np.asarray(centre).shape == (shape.N,)
+    assert found.radius(centre).value == found.radius(centre.parameter).value == found.best_radius[1].value
+    selection = fc.no_harm(problem, data(problem, y, std), baseline=centre, learned=centre, rule=fc.ExactRadius())
+    assert selection.accepted
+
+
+@cache
+def l_shape_problem(refined=3, sensors=33):
+    basis = Basis(MeshTri.init_lshaped().refined(refined), ElementTriP1())
+    rng, points = np.random.default_rng(0), []
+    while len(points) < sensors:
+        p = rng.uniform(-0.9, 0.9, 2)
+        points += [p] if min(p) < -0.08 else []
+    space = fc.FullSpace(basis).within_ball(1.8, norm="h1")
+    return fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, np.array(points), radius=0.07))
+
+
+def blob(problem, seed):
+    """A source in no span of modes, within the ball for more than 97 % of the seeds."""
+    rng, x = np.random.default_rng(seed), problem.parameters.basis.doflocs
+    c, w = (rng.uniform(-0.9, -0.1), rng.uniform(-0.9, 0.0)), rng.uniform(0.05, 0.2)
+    return np.exp(-((x[0] - c[0]) ** 2 + (x[1] - c[1]) ** 2) / w)
+
+
+def l_shape_data(problem, seed, noise):
+    exact = problem.observe(problem.solve(blob(problem, seed)))
+    std = noise * 0.0125
+    return exact + std * np.random.default_rng(seed).standard_normal(len(exact)), std
+
+
+@pytest.mark.parametrize(("noise", "most"), [(0.01, 1.15), (0.05, 1.35)])
+def test_blobs_on_the_l_shape_are_covered_by_radii_close_to_the_best(noise, most):
+    problem = l_shape_problem()
+    first, covered, errors = fc.evidence(problem, data(problem, np.zeros(33), noise * 0.0125)), 0, []
+    lower, upper = first.best_radius
+    for seed in range(100):
+        y, std = l_shape_data(problem, seed, noise)
+        found, truth = first.with_data(data(problem, y, std)), blob(problem, seed)
+        errors.append(problem.parameters.norm(np.asarray(found.centre) - truth))
+        covered += errors[-1] <= found.radius(found.centre).value
+    assert covered == 100
+    assert upper.value <= most * lower.value
+    # The error of a typical truth is below that of the worst one.
+    assert upper.value >= 1.5 * np.median(errors)
+
+
+def test_a_sensor_on_the_boundary_does_not_make_the_radius_small():
+    # Its reading is zero for every truth, so that a multiplier near zero costs no noise; rounding hides the bias there.
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    x = np.linspace(0.0, 0.9, 5)
+    sensors = fc.PointSensors(basis, np.array([(a, b) for a in x for b in x]))
+    space = fc.FullSpace(basis).within_ball(3.0, norm="h1", length=0.7)
+    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    found = fc.evidence(problem, fc.Data.gaussian(np.zeros(25), std=1e-3))
+    lower, upper = found.best_radius
+    assert 0.5 < lower.value <= upper.value < 3.0 + 1e-6
