@@ -131,7 +131,7 @@ class Ridge:
         """``W' M W`` from above, M the inner product of Q."""
         gram = matrix.T @ self._gram @ matrix
         lost = 16.0 * len(gram) * EPS * float(np.linalg.norm(self._gram, 2)) * float(np.linalg.norm(matrix, 2)) ** 2
-        return np.asarray((gram + gram.T) / 2.0 + min(lost, float(np.trace(gram))) * np.eye(len(gram)))
+        return np.asarray((gram + gram.T) / 2.0 + lost * np.eye(len(gram)))
 
     def _others(self, seen: Array) -> tuple[float, ...]:
         """``r_j ‖W T_j‖``."""

@@ -11,6 +11,7 @@ from evidence_helpers import STD, data, fewest, form, matrix_problem, noisy, on_
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 from scipy.special import chdtri
 from scipy.stats import chi2, ncx2, norm
 from skfem import Basis, ElementTriP1, MeshTri
@@ -417,3 +418,22 @@ def test_a_sensor_on_the_boundary_does_not_make_the_radius_small():
     found = fc.evidence(problem, fc.Data.gaussian(np.zeros(25), std=1e-3))
     lower, upper = found.best_radius
     assert 0.5 < lower.value <= upper.value < 3.0 + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_data_than_coordinates(seed):
+    """The order of the data is nothing to the radius, and it is not made of what rounding leaves of zeros.
+
+    ``T L^-1 T'`` is singular: for small multipliers the map to the centre is large where all that it gives cancels.
+    """
+    rng = np.random.default_rng(seed)
+    F, P = 100.0 * rng.standard_normal((9, 5)), csr_matrix(np.diag([1.0, 2.0, 3.0, 2.0, 1.0]))
+    space, truth = fc.CoordinateSpace(5).within_ball(4.0, norm=P), np.array([1.0, -0.5, 0.2, 0.4, -0.1])
+    values, found = F @ truth + rng.standard_normal(9), []
+    for order in (np.arange(9), rng.permutation(9), rng.permutation(9)):
+        problem = fc.ForwardMap(F[order], parameters=space)
+        evidence = fc.evidence(problem, fc.Data.gaussian(values[order], std=1.0))
+        found.append(evidence.radius(evidence.centre).value)
+    assert found == pytest.approx(found[:1] * 3, rel=1e-5)
+    # Not less than what the noise alone moves the centre by in one direction, but for what a centre may shrink.
+    assert found[0] >= 1.9 / np.linalg.svd(F, compute_uv=False)[-1]
