@@ -216,7 +216,7 @@ class DualBias:
         # (e, q) = a(e, w) for the state w of q, and a(e, I w) vanishes but for rounding.
         left = (self._sensors.T[free] - self._system.operator @ self.adjoint[free]) @ weights
         rounding = np.sqrt(np.maximum(np.sum(left * self._system.factor.solve(np.asfortranarray(left)), axis=0), 0.0))
-        return np.minimum(self._smooth * energy + self._friedrichs * rounding, self._friedrichs * energy)
+        return np.minimum(self._smooth * energy + 2.0 * self._friedrichs * rounding, self._friedrichs * energy)
 
     def beside(self, weights: Array) -> Array:
         """What centre and boundary values, which the mesh has not exactly, may move ``a . b`` by, for columns a."""
