@@ -91,11 +91,11 @@ from ..problem.space import ParameterSpace
 from ..selection import Selection, Tikhonov, no_harm
 from ..timing import stage
 from .conditions import boundary_values, coefficient_value, state_basis
-from .experiments import experiments_of, said_before, stacked
+from .experiments import Part, experiments_of, said_before, stacked
 from .keys import Table, check_choice, checked_table, parsed_file, shown
-from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
+from .kinds import BASELINES, CLASSES, RULES, candidate_of, read_mesh
 from .level import Case
-from .measurements import Dataset, Measurements
+from .measurements import Measurements
 from .refinement import Plan
 from .truths import BOUNDING, admissible, regions_of
 
@@ -265,7 +265,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     for words, each in experiments_of(record):
         with said_before(words):
             _checked(each, SECTIONS, NEEDED)
-            parts.append(_Part.read(words, each))
+            parts.append(Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
     admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
     solver = Table.read(record["baseline"], "baseline", BASELINES) if "baseline" in record else None
@@ -322,33 +322,8 @@ def _files(value: Any) -> tuple[str, ...]:
     return tuple(name for name in OUTPUTS if name in wanted)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The tables of one experiment; `words` come before its messages, none where there is only one."""
-
-    words: str
-    section: Table
-    sensors: Table
-    dataset: Dataset
-    boundary: Any
-
-    @classmethod
-    def read(cls, words: str, record: Mapping[str, Any]) -> _Part:
-        """From a whole case."""
-        section = Table.read(record["problem"], "problem", PROBLEMS, ("degree",))
-        check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
-        sensors = Table.read(record["sensors"], "sensors", SENSORS)
-        dataset: Dataset = Table.read(record["data"], "data", Dataset)()
-        return cls(words, section, sensors, dataset, record.get("boundary", {}))
-
-    @property
-    def degree(self) -> int:
-        """Of the state."""
-        return int(self.section.more.get("degree", 1))
-
-
 def _problem_and_data(
-    file: Table, admitted: Table, parts: Sequence[_Part], folder: Path, *, several: bool
+    file: Table, admitted: Table, parts: Sequence[Part], folder: Path, *, several: bool
 ) -> tuple[Problem, Data]:
     mesh, degree = _mesh(file, folder), parts[0].degree
     if any(part.degree != degree for part in parts):
@@ -367,7 +342,7 @@ def _problem_and_data(
 
 
 def _experiment(
-    part: _Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path
+    part: Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path
 ) -> tuple[Problem, Data]:
     """The problem and the data of a part."""
     section, mesh = part.section, basis.mesh

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,37 @@ from scipy.linalg import block_diag
 from ..checks import Array, known_keys
 from ..errors import InputError
 from ..problem import Data
-from .keys import checked_table, shown
+from .keys import Table, check_choice, checked_table, shown
+from .kinds import PROBLEMS, SENSORS
 from .measurements import Dataset
 
 # What an experiment may have of its own; the rest is of all.
 OWN = ("problem", "boundary", "sensors", "data")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The tables of one experiment; `words` come before its messages, none where there is only one."""
+
+    words: str
+    section: Table
+    sensors: Table
+    dataset: Dataset
+    boundary: Any
+
+    @classmethod
+    def read(cls, words: str, record: Mapping[str, Any]) -> Part:
+        """From a whole case."""
+        section = Table.read(record["problem"], "problem", PROBLEMS, ("degree",))
+        check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
+        sensors = Table.read(record["sensors"], "sensors", SENSORS)
+        dataset: Dataset = Table.read(record["data"], "data", Dataset)()
+        return cls(words, section, sensors, dataset, record.get("boundary", {}))
+
+    @property
+    def degree(self) -> int:
+        """Of the state."""
+        return int(self.section.more.get("degree", 1))
 
 
 def experiments_of(record: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from evidence_helpers import STD, data, fewest, form, matrix_problem, noisy, on_
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 from scipy.special import chdtri
 from scipy.stats import chi2, ncx2, norm
 from skfem import Basis, ElementTriP1, MeshTri
@@ -322,6 +324,37 @@ def test_bounds_leave_less_to_hide():
     assert within[1].value == pytest.approx(free[1].value, rel=1e-9)
 
 
+@pytest.mark.parametrize("combined", [False, True])
+def test_weighed_pencils_against_a_dense_eigenproblem(combined, monkeypatch):
+    problem, rng = matrix_problem(2), np.random.default_rng(0)
+    made = data(problem, np.zeros(7))
+    turn = np.linalg.qr(rng.standard_normal((7, 4)))[0].T * 3.0 if combined else None
+    root = rng.standard_normal((4 if combined else 7,) * 2)
+    S, T = root @ root.T + np.eye(len(root)), problem.forward_matrix() / STD
+    seen = T if turn is None else turn @ T
+    exact = eigh(seen.T @ S @ seen + 0.7 * form(problem), problem.parameters.weight.toarray())[0][0]
+    pencils = fc.evidence(problem, made)._pencils
+    least, x = pencils.weighed(S, turn).least(0.7)
+    assert exact * (1.0 - 1e-3) <= least <= exact
+    assert np.linalg.norm(pencils.weighed(S, turn).observe(x[:, None])) ** 2 == pytest.approx(x @ seen.T @ S @ seen @ x)
+    if not combined:
+        # With fewer combinations of the data than there are, still from below.
+        monkeypatch.setattr(import_module("femcert.stability.pencil"), "MOST_MODES", 5)
+        fewer = fc.evidence(problem, made)._pencils.weighed(S).least(0.7)[0]
+        assert 0.0 < fewer <= exact
+
+
+def test_missing_readings_are_as_if_there_were_no_sensors():
+    problem, y = matrix_problem(0), noisy(matrix_problem(0), np.ones(15) * 0.1, 0)
+    y[[1, 4]] = np.nan
+    kept = ~np.isnan(y)
+    rows, space = problem.forward_matrix()[kept], problem.parameters
+    less = fc.MatrixProblem(operator=np.eye(15), load=np.eye(15), observe=rows, parameters=space)
+    one, other = fc.evidence(problem, data(problem, y)), fc.evidence(less, data(less, y[kept]))
+    assert_allclose(np.asarray(one.centre), np.asarray(other.centre), rtol=1e-6, atol=1e-9)
+    assert_allclose([b.value for b in one.best_radius], [b.value for b in other.best_radius], rtol=1e-6)
+
+
 def test_the_centre_is_a_baseline():
     problem, shape = l_shape_problem(), Basis(MeshTri.init_lshaped().refined(3), ElementTriP1())
     y, std = l_shape_data(problem, 0, 0.05)
@@ -385,3 +418,22 @@ def test_a_sensor_on_the_boundary_does_not_make_the_radius_small():
     found = fc.evidence(problem, fc.Data.gaussian(np.zeros(25), std=1e-3))
     lower, upper = found.best_radius
     assert 0.5 < lower.value <= upper.value < 3.0 + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_data_than_coordinates(seed):
+    """The order of the data is nothing to the radius, and it is not made of what rounding leaves of zeros.
+
+    ``T L^-1 T'`` is singular: for small multipliers the map to the centre is large where all that it gives cancels.
+    """
+    rng = np.random.default_rng(seed)
+    F, P = 100.0 * rng.standard_normal((9, 5)), csr_matrix(np.diag([1.0, 2.0, 3.0, 2.0, 1.0]))
+    space, truth = fc.CoordinateSpace(5).within_ball(4.0, norm=P), np.array([1.0, -0.5, 0.2, 0.4, -0.1])
+    values, found = F @ truth + rng.standard_normal(9), []
+    for order in (np.arange(9), rng.permutation(9), rng.permutation(9)):
+        problem = fc.ForwardMap(F[order], parameters=space)
+        evidence = fc.evidence(problem, fc.Data.gaussian(values[order], std=1.0))
+        found.append(evidence.radius(evidence.centre).value)
+    assert found == pytest.approx(found[:1] * 3, rel=1e-5)
+    # Not less than what the noise alone moves the centre by in one direction, but for what a centre may shrink.
+    assert found[0] >= 1.9 / np.linalg.svd(F, compute_uv=False)[-1]

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 from skfem import Basis, ElementTriP1
 
 import femcert as fc
@@ -64,7 +63,7 @@ def case(tmp_path):
     """
     path = tmp_path / "case.toml"
     path.write_text(text, encoding="utf-8")
-    return path, problem, fc.Data(values, np.sqrt(chi2.ppf(0.95, 7)), np.full(7, 9e-6)), truth
+    return path, problem, fc.Data.gaussian(values, std=0.003), truth
 
 
 def test_experiments_in_a_case(case):
@@ -99,7 +98,7 @@ def test_the_command_writes_a_page_with_both(case, tmp_path):
         ("problem.conductivity = 2.5", "problem.conductivty = 2.5", "experiment 2: unknown key 'problem.conductivty'"),
         ("problem.conductivity = 2.5", "problem.degree = 2", "problem.degree differs between the experiments"),
         ("problem.conductivity = 2.5", "rule.kind = 'exact'", "unknown key 'experiment 2.rule'"),
-        ('data.file = "data1.csv"', "data.values = [1.0, 2.0]", "experiment 2: data.confidence is given without"),
+        ('data.file = "data1.csv"', "data.values = [1.0, 2.0]", "experiment 2: data: nothing is said of the noise"),
         ("[[experiment]]", "[experiment]", "is not valid TOML"),
         ('data = { file = "data0.csv" }', "", "experiment 1: data.file and data.values are both missing"),
         ('data.file = "data1.csv"', 'data = { file = "data1.csv", confidence = 0.9 }', "differ in data.confidence"),
