@@ -12,18 +12,16 @@ import numpy as np
 from ..certificate import Certificate, Comparison, Dominance, Judge, Rule
 from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
+from ..linalg import package_of
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate, plain_copy
 from ..problem.data import Data
 from ..timing import stage
-from .case import Case
-from .confidence import Confidence
 from .guard import CandidateFailure, attempt, usable
 from .isolated import in_child
-from .reason import misfit_words, radii_reason
+from .reason import Confidence, misfit_words, radii_reason
 from .regions import Regions
-from .selection import Selection, package_versions
-from .state_solver import StateSolver
+from .selection import Case, Selection, package_versions
 from .verdict import Verdict, held_against, nearest_to_acceptance, overall
 
 Solver = Candidate | Callable[[Problem, Data], Candidate]
@@ -215,8 +213,12 @@ def _recorded(problem: Problem, rule: Rule) -> dict[str, Any]:
 
 def _solved(problem: Problem) -> dict[str, Any]:
     """What solved and the versions of the packages, for the record."""
-    solver = StateSolver.of(problem)
-    own = {} if solver is None else {solver.package: solver.version}
+    if problem.backend is None:
+        return {"solver": None, "versions": package_versions()}
+    own = package_of(problem.backend)
+    ((package, version),) = own.items()
+    ends = problem.solve_tolerance or None
+    solver = {"backend": problem.backend, "package": package, "version": version, "tolerance": ends}
     return {"solver": solver, "versions": package_versions() | own}
 
 
