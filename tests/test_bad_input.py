@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 
@@ -51,31 +51,6 @@ def test_more_coordinates_than_sensors(basis, points):
     ):
         with raises_input_error(r"k = 6 coordinates but .* only m = 5 observations, so C_stab is infinite", "k <= m"):
             ask()
-
-
-def test_a_mesh_with_no_interior():
-    triangles = Basis(MeshTri(), ElementTriP1())
-    with pytest.raises(fc.InputError, match=r"mesh \(2 elements\) has no interior dofs; refine it"):
-        fc.EllipticSource(
-            triangles, parameters=fc.FullSpace(triangles), sensors=fc.PointSensors(triangles, [[0.5, 0.4]])
-        )
-    line = Basis(MeshLine(np.array([0.0, 1.0])), ElementLineP1())
-    with pytest.raises(fc.InputError, match=r"mesh \(1 elements\) has no interior dofs; refine it"):
-        fc.HeatInitial(line, parameters=fc.FullSpace(line), sensors=fc.PointSensors(line, [0.5]), times=0.1)
-    with pytest.raises(fc.InputError, match="0 free dofs; refine it"):
-        fc.EigenmodeSpace(triangles, 1)
-
-
-def test_an_unknown_boundary(basis, points):
-    options = {"parameters": fc.SineSpace(basis, 3), "sensors": fc.PointSensors(basis, points)}
-    for conditions in ({"dirichlet": {"lft": 0.0}}, {"neumann": {"lft": 0.0}}, {"robin": {"lft": (1.0, 0.0)}}):
-        with raises_input_error("boundary 'lft' is not in the mesh", "one of 'left', 'right'.*did you mean 'left'"):
-            fc.EllipticSource(basis, **options, **conditions)
-    with raises_input_error("boundary 'lft' is not in the mesh", "one of 'left', 'right'"):
-        fc.BoundarySensors(basis, boundary="lft", count=2)
-    bare = Basis(MeshTri().refined(2), ElementTriP1())
-    with pytest.raises(fc.InputError, match="boundary 'left' is not in the mesh; it names none"):
-        fc.BoundarySensors(bare, boundary="left", count=2)
 
 
 def test_an_unknown_conductivity_that_is_not_positive(basis, points):
@@ -128,14 +103,6 @@ def test_a_tolerance_below_zero(problem, data):
 def test_zeta_outside_the_open_interval(zeta):
     with raises_input_error(f"zeta is {zeta}", "a probability strictly between 0 and 1"):
         fc.StochasticRadius(zeta=zeta)
-
-
-def test_everything_is_one_family():
-    assert issubclass(fc.InputError, fc.FemcertError)
-    assert issubclass(fc.InputError, ValueError)
-    for error in (fc.SolveError, fc.UncertifiedError):
-        assert issubclass(error, fc.FemcertError)
-        assert not issubclass(error, ValueError)
 
 
 def things_that_are_nothing(basis, problem, data):

@@ -149,6 +149,13 @@ class Calibrated(Rule):
 class CalibratedJudge(Judge):
     """The score of two candidates beside its threshold.
 
+    Attributes
+    ----------
+    calibration
+        What the trials found.
+    p_value
+        How usual the data are beside those of the trials.
+
     Raises
     ------
     UncertifiedError
@@ -161,30 +168,35 @@ class CalibratedJudge(Judge):
         super().__init__(rule, problem, data)
         assert rule.calibration is not None
         self.calibration, self._values = rule.calibration, data.whiten(data.values)
-        p, n = self.calibration.p_value(self._values), self.calibration.trials
-        if p <= max(LEAST_P_VALUE, 1.0 / (n + 1)):
+        self.p_value, n = self.calibration.p_value(self._values), self.calibration.trials
+        if self.p_value <= max(LEAST_P_VALUE, 1.0 / (n + 1)):
             raise UncertifiedError(
-                f"the data are unlike those of the {self.calibration.samples} samples (conformal p-value {p:.2g}): the "
-                "truth, the noise or the model is another one, and trials on the samples say nothing of it"
+                f"the data are unlike those of the {self.calibration.samples} samples (conformal p-value "
+                f"{self.p_value:.2g}): truth, noise or model is another one, of which trials on the samples say nothing"
             )
         self._exact: Judge | None = None
+        self._why = ""
         try:
             self._exact = ExactRadius().prepare(problem, data)
         except UncertifiedError as error:
             self._why = str(error)
 
     def certify(self, candidate: Candidate) -> Certificate:
-        """The exact radius, or the larger one of the trials."""
+        """See `certify_as`; nothing says which solver made the candidate."""
         return self.certify_as("", candidate)
 
     def certify_as(self, role: str, candidate: Candidate) -> Certificate:
-        """The radius that holds whatever the truth; where there is none, what the errors in the trials were."""
+        """The radius for every truth of the class; where there is none, what the errors in the trials were."""
+        why = self._why
         if self._exact is not None:
-            found = self._exact.certify(candidate)
-            return replace(found, radius=replace(found.radius, source="ExactRadius, for every truth of the class"))
+            try:
+                found = self._exact.certify(candidate)
+                return replace(found, radius=replace(found.radius, source="ExactRadius, for every truth of the class"))
+            except UncertifiedError as error:
+                why = str(error)
         radii = self.calibration.radii
         if not radii:
-            reason = f"there is no radius for every truth of the class: {self._why}"
+            reason = f"there is no radius for every truth of the class: {why}"
             raise UncertifiedError(f"{reason}; and none of trials, of which there are too few or a solver failed")
         n, level = self.calibration.samples, f"{100.0 * (1.0 - self.data.law.zeta):g} %"
         source = f"error in {level} of {n} trials; for every truth of the class there is no radius"
@@ -194,4 +206,5 @@ class CalibratedJudge(Judge):
         """The score of the learned candidate."""
         fields = (candidate.parameter[None] for candidate in (baseline, learned))
         pairs = self.calibration.comparer(self._values[None], *fields)
-        return ScoreComparison.of(self.calibration.of(pairs), self.calibration.to_dict())
+        record = {**self.calibration.to_dict(), "p_value": self.p_value}
+        return ScoreComparison.of(self.calibration.of(pairs), record)

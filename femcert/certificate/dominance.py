@@ -11,14 +11,14 @@ import numpy as np
 
 from ..checks import Array, count, frozen, number
 from ..errors import InputError, UncertifiedError
-from ..evidence import Evidence, Feasible
+from ..evidence import Evidence, Feasible, evidence
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
 from ..problem.splitting import at_level, thinned
 from .comparison import Comparison
 from .confidence import check_zeta
-from .exact import ExactJudge, ExactRadius, explaining
+from .exact import ExactJudge, ExactRadius
 
 # Of a fresh seed: a whole number in JSON wherever it is read.
 SEED_BITS = 53
@@ -161,7 +161,7 @@ class DominanceJudge(ExactJudge):
         margin = (sizes[0] - sizes[1]) * (sizes[0] + sizes[1]) - 2.0 * least
         eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
         margin += eps * (sum(sizes) ** 2 + 2.0 * abs(least))
-        return Comparison(margin, frozen(truth), probability, **more)
+        return Comparison(float(margin), frozen(truth), probability, **more)
 
 
 class ThinnedJudge(DominanceJudge):
@@ -182,7 +182,7 @@ class ThinnedJudge(DominanceJudge):
         seed = secrets.randbits(SEED_BITS) if rule.seed is None else rule.seed
         self.first, second = thinned(data, rule.thinning, seed)
         super().__init__(replace(rule, seed=seed), problem, data)
-        self.second = explaining(problem, second)
+        self.second = evidence(problem, second)
         # Each of several learned candidates has its share of the level.
         self.share = data.law.zeta / len(several)
 

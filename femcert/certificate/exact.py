@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import CandidateError, InconsistentError, InputError, UncertifiedError
+from ..errors import CandidateError, InputError, UncertifiedError
 from ..evidence import (
     MOST_COORDINATES,
     Evidence,
@@ -18,7 +18,6 @@ from ..evidence import (
     check_explained_continuously,
     continuous_set,
     discrete_set,
-    evidence,
     is_large_ball,
     linearized_set,
 )
@@ -31,10 +30,10 @@ from ..stability import Stability, stability
 from ..stability.stability import GUARANTEES
 from .certificate import Certificate
 from .guaranteed import continuous_constant
-from .rule import Judge, Rule
+from .rule import Judge, Rule, explaining
 from .weighted import state_free_radius
 
-# A dual that is farther than this above a point that it knows may have a gap.
+# A dual that is farther than this above a feasible point may have a gap.
 GAP = 1e-6
 
 
@@ -136,6 +135,11 @@ class ExactJudge(Judge):
             self.constant = self.evidence.constant if few else None
 
     @property
+    def noise_level(self) -> float:
+        """That of the data, or as the evidence estimates it."""
+        return self.data.noise_level if self.asked is None else self.asked.noise_level
+
+    @property
     def _by_modulus(self) -> bool:
         return self.problem.forward is not None and is_large_ball(self.problem)
 
@@ -192,21 +196,3 @@ class ExactJudge(Judge):
         if self.rule.guarantee == "continuous" and self.constant is not None:
             return continuous_set(self.problem, self.data, self.constant, self.split(candidate).coordinates)
         return linearized_set(self.problem, self.data, candidate.parameter)
-
-
-def explaining(problem: Problem, data: Data) -> Evidence:
-    """The evidence of a problem whose class explains the data.
-
-    Raises
-    ------
-    InconsistentError
-        Its p-value is below the level of the noise.
-    """
-    found = evidence(problem, data)
-    p = found.p_value
-    if p is not None and (p < data.law.zeta or p == 0.0):
-        raise InconsistentError(
-            f"no parameter of the class explains the data (p-value {p:.2g}): model error, wrong deviations of the "
-            "noise or wrong class"
-        )
-    return found

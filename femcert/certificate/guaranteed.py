@@ -76,15 +76,15 @@ def guaranteed_parts(
 
     With the exact solution ``S p`` for the part p of the parameter in the class,
     ``H S p - H u† = (H u - y) - H E - H (u0 - S p) + (y - H u†)``. For the discrete state w of p, with residual r, and
-    the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed; half of the second one
-    is what the fluxes of both have in common, which is computed too, and the other half is at most a product of two
-    guaranteed energy errors, for all sensors at once.
+    the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed; of the second one
+    half of what the fluxes of both have in common is computed too, and what is left is at most half of a product of two
+    guaranteed energy errors, for all sensors at once (`femcert.stability.continuous`).
 
     Parameters
     ----------
     state
         ``"given"``: the candidate's own. ``"recomputed"``: the discrete state of p, with what its residual says at the
-        adjoint states; then only the product of energy errors is left in `pde`, which is of second order.
+        adjoint states; then only products of energy errors are left in `pde`, which are of second order.
     stability
         The result of ``stability(problem, data=data, guarantee="continuous")``, for several candidates.
     split

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
-from ..errors import CandidateError, InputError, UncertifiedError
+from ..errors import CandidateError, InconsistentError, InputError, UncertifiedError
+from ..evidence import Evidence, evidence
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
@@ -135,6 +136,11 @@ class Judge(ABC):
         return self.certify(candidate)
 
     @property
+    def noise_level(self) -> float:
+        """That of the data."""
+        return self.data.noise_level
+
+    @property
     def made_from(self) -> Data:
         """What solvers are to make their candidates from; a rule that splits the data gives them a part."""
         return self.data
@@ -186,7 +192,7 @@ class Judge(ABC):
         total
             What the radius rests on, the paper's eta; default: the misfit.
         scope
-            What the radius speaks of; default: ``"discrete"`` for an upper bound, else ``"estimate"``.
+            What the radius is about; default: ``"discrete"`` for an upper bound, else ``"estimate"``.
         stability
             The constant that was used, if any.
         """
@@ -198,7 +204,7 @@ class Judge(ABC):
             total=residuals.data.value if total is None else total,
             stability=stability,
             scope=scope or ("discrete" if radius.side == "upper" else "estimate"),
-            noise_level=self.data.noise_level,
+            noise_level=self.noise_level,
             name=candidate.name,
             _distance=partial(self.error, candidate),
         )
@@ -219,6 +225,24 @@ class Judge(ABC):
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""
         return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
+def explaining(problem: Problem, data: Data) -> Evidence:
+    """The evidence of a problem whose class explains the data.
+
+    Raises
+    ------
+    InconsistentError
+        Its p-value is below the level of the noise.
+    """
+    found = evidence(problem, data)
+    p = found.p_value
+    if p is not None and (p < data.law.zeta or p == 0.0):
+        raise InconsistentError(
+            f"no parameter of the class explains the data (p-value {p:.2g}): model error, wrong deviations of the "
+            "noise or wrong class"
+        )
+    return found
 
 
 @stage("certificates")

@@ -12,7 +12,7 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array, number
 from ..errors import CandidateError, InputError, UncertifiedError
-from ..evidence import check_explained, is_large_ball
+from ..evidence import Evidence, check_explained, is_large_ball
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -23,7 +23,7 @@ from ..residual.weak import check_norm
 from ..stability import Stability, stability
 from ..stability.weights import certified_weights
 from .certificate import Certificate
-from .rule import Judge, Rule
+from .rule import Judge, Rule, explaining
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class WeightedRule(Rule):
         ``"energy"`` or ``"h1"``: the norm of the test functions in a dual norm.
     covered
         True: the parameter is split, ``q = Pi q + q_perp``, residuals are those of ``Pi q``, and ``‖q_perp‖_Q`` is
-        added to the radius: structure outside of the class counts also where no sensor sees it. False: the paper's
+        added to the radius: structure outside of the class counts also where it changes no reading. False: the paper's
         radius, which does not count it.
     """
 
@@ -58,7 +58,8 @@ class WeightedRule(Rule):
     def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> WeightedJudge:
         """The judge, with numbers for all weights; it refuses data that no parameter of the class explains."""
         judge = self.judge(problem, data)
-        check_explained(problem, data, judge.constant)
+        if judge.asked is None:
+            check_explained(problem, data, judge.constant)
         return judge
 
     def judge(self, problem: Problem, data: Data) -> WeightedJudge:
@@ -113,6 +114,12 @@ class WeightedJudge(Judge):
         needed = self.rule.stability is None or is_large_ball(self.problem)
         return stability(self.problem, data=self.data) if needed and self.problem.forward is not None else None
 
+    @cached_property
+    def asked(self) -> Evidence | None:
+        """On a ball, for noise of known law: the evidence, which says whether the radius of a candidate holds."""
+        random = self.data.law.zeta > 0.0 and self.problem.parameters.ball is not None
+        return explaining(self.problem, self.data) if random and self.problem.forward is not None else None
+
     def moved(self, candidate: Candidate) -> tuple[Candidate, float]:
         """The candidate whose residuals are taken, and what the radius adds for it.
 
@@ -148,9 +155,11 @@ class WeightedJudge(Judge):
         total = rule.total(residuals, pde)
         radius = constant.radius(total + data.noise_level) + outside
         split = self.split(candidate)
-        proven, allowance = state_free_radius(
-            problem, data, split, constant if rule.stability is None else self.constant
-        )
+        if self.asked is None:
+            known = constant if rule.stability is None else self.constant
+            proven, allowance = state_free_radius(problem, data, split, known)
+        else:
+            proven, allowance = self.asked.radius(candidate.parameter).value, 0.0
         # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
         holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * split.size
         value = max(radius, proven + allowance) if holds else radius

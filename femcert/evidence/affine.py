@@ -330,7 +330,12 @@ def _by_golden_sections(path: _Path, cost: Cost, start: Array) -> tuple[Array, A
         return np.asarray(cost(path, path.at_logarithms(t)))
 
     step = RANGE[1] - RANGE[0]
-    low, high = start - step, start + step
+    best, value = golden_sections(at, start - step, start + step)
+    return value, path.at_logarithms(best)
+
+
+def golden_sections(at: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
+    """Minimizers and minima of functions with one minimum between their ends, all at once."""
     inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
     values = [at(t) for t in inner]
     for _ in range(SECTIONS):
@@ -341,5 +346,4 @@ def _by_golden_sections(path: _Path, cost: Cost, start: Array) -> tuple[Array, A
         found = at(new)
         inner = [np.where(left, new, kept), np.where(left, kept, new)]
         values = [np.where(left, found, value), np.where(left, value, found)]
-    best = np.where(values[0] < values[1], inner[0], inner[1])
-    return np.minimum(*values), path.at_logarithms(best)
+    return np.where(values[0] < values[1], *inner), np.minimum(*values)

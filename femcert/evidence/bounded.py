@@ -24,7 +24,9 @@ from ..problem.data import Data
 from .sights import Observed
 
 # A pair of truths is sought inside of all constraints by this part, and counts where it fulfils them but for rounding.
-MARGIN, KEPT = 1e-7, 1.0 - 1e-12
+MARGIN, KEPT = 1e-5, 1.0 - 1e-12
+# How far ends may be from the best ones, relatively; the solver may miss it, the ends hold.
+GAP = 1e-8
 
 
 class StrictBounds:
@@ -76,7 +78,7 @@ class StrictBounds:
         blocks = [_ball(seen, chi / size, values / size)]
         blocks += [_placed(block, 0, errors) for block in self._class()]
         blocks.append(_ball(_placed_identity(k, errors, 0), 1.0))
-        program, found = ConeProgram(blocks), np.empty((2, psi.shape[1]))
+        program, found = ConeProgram(blocks, tolerance=GAP), np.empty((2, psi.shape[1]))
         for j, sign in np.ndindex(psi.shape[1], 2):
             functional = (2.0 * sign - 1.0) * psi[:, [j]].toarray()[:, 0]
             goal = np.asarray(self._matrix.T @ functional)
@@ -112,7 +114,7 @@ class StrictBounds:
         for place in (0, 1):
             blocks += [_placed(block, place * k, (1 - place) * k + errors) for block in self._class(MARGIN)]
         blocks.append(_ball(_placed_identity(2 * k, errors, 0), 1.0 - MARGIN))
-        program, found = ConeProgram(blocks), np.zeros(psi.shape[1])
+        program, found = ConeProgram(blocks, tolerance=MARGIN / 10.0), np.zeros(psi.shape[1])
         for j in range(psi.shape[1]):
             goal = np.asarray((self._matrix.T @ psi[:, [j]]).toarray())[:, 0]
             scale = self._rho * self._length(goal) or 1.0

@@ -21,12 +21,15 @@ from ..problem.noise import Gaussian, Noise
 from ..stability.pencil import Pencils
 from .affine import Affine
 from .consistent import Fit, fit, inconsistent
-from .feasible import Feasible
+from .feasible import Feasible, discrete_set
 from .functionals import Densities
 from .hidden import hidden_on_ball, hidden_on_span, pair_on_ball, pair_within_bounds
 from .interval import IntervalTable
 from .ridge import Ridge
 from .sights import Observed
+
+# Up to so many coordinates the intersection of data and ball is made, where that is valid.
+MOST_JOINT = 500
 
 
 class Centre(Candidate):
@@ -49,6 +52,7 @@ class Distances:
     problem: Problem
     data: Data
     law: Noise
+    scope: str
     _base: Observed
     _known: Observed
     _affine: Affine
@@ -74,6 +78,15 @@ class Distances:
     @abstractmethod
     def _bound(self, value: float, side: str, source: str, *, signed: bool = False) -> Bound: ...
 
+    @property
+    def noise_level(self) -> float:
+        """What noise and model error amount to at most, in the norm of Y; estimated where that of the data is."""
+        turn = self._known.turn
+        if turn is None:
+            return self.data.noise_level
+        systematic = 0.0 if self.data.model is None else self.data.model.norm
+        return self.law.size(len(turn), self.law.zeta) / float(np.linalg.norm(turn, 2)) + systematic
+
     @cached_property
     def centre(self) -> Centre:
         """A reconstruction about which the truth is known best, and a baseline in its own right.
@@ -98,7 +111,8 @@ class Distances:
         """The distance in Q of a parameter from the truth, from above, for all parameters at once.
 
         On a ball the distance from the centre plus a length fixed before the data; on a span the distance to the
-        farthest point of the confidence ellipsoid; with what lies outside of the span on either side.
+        farthest point of the confidence ellipsoid; with what lies outside of the span on either side. For noise within
+        its level on a ball of few coordinates also the distance to the farthest consistent truth, if that is less.
 
         Parameters
         ----------
@@ -109,7 +123,12 @@ class Distances:
         self._check_explained()
         if self.problem.parameters.ball is None:
             return self._bound(self._of_span.farthest(q)[0], "upper", "farthest truth of the confidence ellipsoid")
-        return self._bound(self._from_centre(q), "upper", "distance from the centre, and the centre's from the truth")
+        value, source = self._from_centre(q), "distance from the centre, and the centre's from the truth"
+        if self._consistent is not None:
+            # Nothing is random: whichever is smaller.
+            farthest = self._consistent.farthest(q)[0]
+            value, source = min((value, source), (farthest, "farthest consistent truth"))
+        return self._bound(value, "upper", source)
 
     @cached_property
     def best_radius(self) -> tuple[Bound, Bound]:
@@ -165,6 +184,8 @@ class Distances:
 
     def _check_explained(self) -> None:
         """Noise within its level leaves nothing where the class does not explain the data."""
+        if self.scope != "discrete":
+            raise UncertifiedError(f"distances are known for the discretized problem; the scope is {self.scope!r}")
         level = self.law.size(len(self._values), self.law.zeta)
         if not self.law.zeta and self._misfit > level:
             raise inconsistent(level, self._misfit)
@@ -240,6 +261,13 @@ class Distances:
         if not law.zeta:
             return found
         return found.about_least_squares(law.shifted_size(A.shape[1], shift, law.zeta))
+
+    @cached_property
+    def _consistent(self) -> Feasible | None:
+        """For noise within its level, a ball and few coordinates: all truths that explain the data."""
+        space = self.problem.parameters
+        few = space.dimension <= MOST_JOINT and space.remainder is None
+        return discrete_set(self.problem, self.data) if few and not self.law.zeta else None
 
     @cached_property
     def _of_span(self) -> Feasible:

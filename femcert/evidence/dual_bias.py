@@ -37,8 +37,7 @@ from ..residual.block_errors import EnergyErrors, block_errors, single_errors
 from ..residual.blocks import Columns
 from ..residual.energy import state_norm
 from ..residual.workspace import workspace_of
-from ..stability.continuous import source_equation
-from ..stability.source_errors import SourceErrors
+from ..stability.source_errors import SourceErrors, source_equation
 from .affine import Sight
 
 # Rounding of sums of squares.
@@ -138,9 +137,7 @@ class DualBias:
         constants, bounds, white = self._bounds.constants, self._bounds, self._white
 
         def errors(states: Array, densities: Any, weights: Array) -> EnergyErrors:
-            # The fluxes of a second block are not asked for.
-            none = Columns(states[:, :1], constants, densities[:, :1])
-            return bounds.errors(Columns(states, constants, densities), none, weights)[0]
+            return bounds.errors(weights, Columns(states, constants, densities)).blocks[0]
 
         def again(states: Array, weights: Array) -> EnergyErrors:
             return errors(states, bounds.densities(weights.T), weights.T)

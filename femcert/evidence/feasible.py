@@ -17,6 +17,7 @@ from ..problem.data import Data
 from ..problem.forward import dense
 from ..problem.space import Split
 from ..stability import Stability, stability
+from ..stability.continuous import MapError
 from ..stability.spectrum import gram_kept
 from ..stability.validity import validated
 from .consistent import ConsistentSet, inconsistent
@@ -24,9 +25,11 @@ from .consistent import ConsistentSet, inconsistent
 # Beyond this many coordinates the set is not made; on a ball the modulus of continuity takes its place.
 MOST_COORDINATES = 1500
 # How often a radius enters its own bound, and by how much it must get smaller to do so again.
-MOST_ROUNDS, CLOSER = 20, 0.99
+MOST_ROUNDS, CLOSER = 20, 0.9999
 # A ball bounds the class if its form is at least this part of its largest value; below, that is rounding.
 BOUNDING = 1e-10
+# Rounding of a few small matrices.
+UPWARD = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,10 @@ def discrete_set(problem: Problem, data: Data) -> Feasible:
 def continuous_set(problem: Problem, data: Data, constant: Stability, at: Array) -> Feasible:
     """The same for the equation itself, about a candidate with the coordinates x of its part in the class.
 
-    With the exact map F, which is within gap of that of the mesh, F_h, a consistent parameter at ``x + e`` has
-    ``‖F_h e + F x - y‖ <= delta + gap ‖e‖``. ``F x`` is known but for its errors, and ``‖e‖ <= r`` for a first radius
-    r; the farthest e of that set is a better one, and so on.
+    With the exact map F, ``‖(F - A) e‖ <= (e'Ge)^1/2`` for the known matrix A, a consistent parameter at ``x + e`` has
+    ``‖A e + F x - y‖ <= delta + s``, ``s = (e'Ge)^1/2``. ``F x`` is known but for its errors. With ``b = y - F x`` and
+    ``e = A^+ (A e - b) + A^+ b``, ``s <= g (delta + s) + ‖G^1/2 A^+ b‖`` for ``g = ‖G^1/2 A^+‖``; besides ``s <=
+    ‖G^1/2‖ ‖e‖`` and ``‖e‖ <= r`` for a first radius r. The farthest e of that set is a better one, and so on.
 
     Parameters
     ----------
@@ -132,13 +136,26 @@ def continuous_set(problem: Problem, data: Data, constant: Stability, at: Array)
     errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
     radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):
-        consistent = ConsistentSet(gap.centre, y, level + gap.size * radius, **errors)
+        lost = rounding * float(np.linalg.norm(gap.centre)) * radius + errors["lost"]
+        beside = min(gap.size * radius, _spread(gap, y, level + lost))
+        consistent = ConsistentSet(gap.centre, y, level + beside, **errors)
         smaller = float(consistent.farthest(np.zeros((1, len(c))))[0][0])
         if not smaller < CLOSER * radius:
             break
         radius = smaller
     origin, stretch = np.asarray(root @ c), max(1.0, gap.exact.interpolation_norm)
     return Feasible(problem, data, consistent, "continuous", root, gap.exact.distance, origin, stretch)
+
+
+def _spread(gap: MapError, values: Array, level: float) -> float:
+    """Upper bound of ``(e'Ge)^1/2`` over ``‖A e - values‖ <= level + (e'Ge)^1/2``; infinite if none is known."""
+    sizes, vectors = np.linalg.eigh((gap.spread + gap.spread.T) / 2.0)
+    root = np.sqrt(np.maximum(sizes, 0.0))[:, None] * vectors.T
+    seen = root @ np.linalg.pinv(gap.centre)
+    share = float(np.linalg.norm(seen, 2))
+    if not share < 1.0:
+        return np.inf
+    return UPWARD * (share * level + float(np.linalg.norm(seen @ values))) / (1.0 - share)
 
 
 def linearized_set(problem: Problem, data: Data, at: Array) -> Feasible:

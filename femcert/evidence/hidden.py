@@ -75,6 +75,8 @@ def pair_on_ball(known: Observed, values: Array, q: Array, seen: Array, level: f
     rho, best = space.ball.radius * KEPT, 0.0
     form = space.ball_form
     square, size = float(q @ (form @ q)), float(seen @ seen)
+    if not square > 0.0:
+        return 0.0
     Z = np.linalg.svd(A, full_matrices=True)[0][:, A.shape[1] :]
     lam, V = np.linalg.eigh(Z.T @ K @ Z)
     basis = Z @ V

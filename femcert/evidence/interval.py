@@ -37,13 +37,13 @@ class Interval(Shown):
         No procedure whose length is fixed before the data can have a smaller half length at this confidence; None where
         no such limit is known.
     bias
-        What truths of the class may move the estimate by.
+        What truths of the class may move the estimate by; 0 for truths like samples, whose length counts it already.
     model
         The part of the bias that is due to errors of the model.
     deviation
         Standard deviation of the estimate; for noise within a level, what the noise may move it by.
     confidence
-        With which probability the truth is inside; random is the noise.
+        With which probability the truth is inside; random is the noise, and truth and samples where `claim` says so.
     claim
         For whom it holds, in words.
     """

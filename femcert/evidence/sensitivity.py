@@ -126,11 +126,23 @@ def sensitivity(
         if not found.size or not found[0] > 0.0:
             raise InputError("radii has none, or one that is not positive; expected positive numbers")
     ends = np.array([_ends(evidence, each, float(radius), weights == "best") for radius in found]).T
-    claim = f"for {evidence.assumption.replace(f'at most {space.ball.radius:.4g}', 'at most the radius')}"
+    # Where the radius is a number, it does not matter that the one of the class came from samples.
     return Sensitivity(
         each.name, frozen(found), frozen(ends[0]), frozen(ends[1]), weights, space.ball.radius, level, least, broken,
-        evidence.confidence, f"{claim} ({evidence.scope})",
+        evidence.confidence + space.ball.alpha, f"for {_assumption(evidence)} ({evidence.scope})",
     )  # fmt: skip
+
+
+def _assumption(evidence: Evidence) -> str:
+    """What is assumed of the truth, at any radius of the ball."""
+    space = evidence.problem.parameters
+    ball = space.ball
+    assert ball is not None
+    plain = replace(ball, samples=0).words.replace(f"at most {ball.radius:.4g}", "at most the radius")
+    words = evidence.assumption.replace(ball.words, plain)
+    if evidence.data.alpha + space.alpha == ball.alpha:
+        return words.replace("truths like the samples, with", "every truth with")
+    return words
 
 
 def _ends(evidence: Evidence, each: Any, radius: float, best: bool) -> tuple[float, float]:

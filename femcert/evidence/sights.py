@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, diags, issparse
 from scipy.sparse.csgraph import connected_components
 
 from ..checks import Array
-from ..errors import UncertifiedError
+from ..errors import SolveError, UncertifiedError
 from ..linalg import Factorization
 from ..linalg.accuracy import solve_rounding
 from ..linalg.cones import root_of
@@ -27,6 +27,8 @@ FREE = 1e-11
 BATCH = 64
 # More coordinates than this are not decomposed densely.
 MOST_DENSE = 1500
+# From so many coordinates on a sparse form is factorized, unless rounding in its solves is more than this.
+LEAST_SPARSE, DOUBTFUL = 200, 1e-8
 
 
 class BallInverse:
@@ -62,9 +64,7 @@ class BallInverse:
             self._known_root = csr_matrix(diags(parts[0] ** -0.5) @ parts[1] @ B)
             self._product_form(*parts, csr_matrix(B))
             return
-        if issparse(L) and k > MOST_DENSE:
-            self._sparse_form(csr_matrix((L + L.T) / 2.0))
-        else:
+        if not (issparse(L) and k > LEAST_SPARSE and self._sparse_form(csr_matrix((L + L.T) / 2.0), k <= MOST_DENSE)):
             self._dense_form(dense(L))
 
     def _product_form(self, d: Array, A: Any, B: Any) -> None:
@@ -75,17 +75,27 @@ class BallInverse:
         self._solve = lambda F: root * factor.solve(dense(B @ F))
         self.apply = lambda F: np.asarray(B.T @ factor.solve(d[:, None] * factor.solve(dense(B @ F))))
 
-    def _sparse_form(self, L: Any) -> None:
+    def _sparse_form(self, L: Any, doubtful: bool) -> bool:
+        """Whether it is definite but for constants; where that is `doubtful`, another form is tried after it."""
         k = L.shape[0]
         _, labels = connected_components(L, directed=False)
-        parts = np.zeros((k, labels.max() + 1))
-        parts[np.arange(k), labels] = 1.0
+        parts = csr_matrix((np.ones(k), (np.arange(k), labels)))
         # A seminorm vanishes on what is constant on a connected part.
-        energy, size = np.abs(L @ parts).sum(axis=0), (abs(L) @ parts).sum(axis=0)
-        self.free, self.half = parts[:, energy <= FREE * size], False
+        energy, size = (np.asarray(each.sum(axis=0)).ravel() for each in (abs(L @ parts), abs(L) @ parts))
+        self.free, self.half = parts[:, energy <= FREE * size].toarray(), False
         index = np.setdiff1d(np.arange(k), np.argmax(self.free, axis=0))
-        factor = Factorization(L[index][:, index], definite=True, name="form of the ball", to_rounding=True)
-        self.rounding = factor.exact("an interval").rounding
+        try:
+            factor = Factorization(L[index][:, index], definite=True, name="form of the ball", to_rounding=True)
+            self.rounding = factor.exact("an interval").rounding
+        except SolveError:
+            if not doubtful:
+                raise
+            return False
+        if doubtful and self.rounding > DOUBTFUL:
+            return False
+        if len(index) == k:
+            self._solve = self.apply = factor.solve
+            return True
 
         def solve(F: Array) -> Array:
             x = np.zeros((k, F.shape[1]))
@@ -93,6 +103,7 @@ class BallInverse:
             return x
 
         self._solve = self.apply = solve
+        return True
 
     def _dense_form(self, L: Array) -> None:
         scale = np.sqrt(np.where(np.diag(L) > 0.0, np.diag(L), 1.0))[:, None]
@@ -125,7 +136,7 @@ class BallInverse:
             F = functionals[:, j : j + BATCH]
             X = self._solve(F)
             crosses.append(lifted.T @ (X if self.half else F))
-            squares.append(np.sum(X * (X if self.half else F), axis=0))
+            squares.append(np.einsum("ij,ij->j", X, X if self.half else F))
         return Target(np.hstack(crosses), np.concatenate(squares))
 
 

@@ -15,13 +15,14 @@ from .eigen import (
     largest_eigenvalue,
     smallest_eigenpairs,
 )
-from .factor import Factorization, factorization_count
+from .factor import Factorization, SharedFactors, factorization_count
 from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
     "EPS",
     "Factorization",
+    "SharedFactors",
     "bounded_step",
     "canonical_eigenpairs",
     "dense_eigenpairs",

@@ -19,8 +19,6 @@ from .factor import pivoted_factors
 
 Array = NDArray[np.float64]
 
-# Of gap and residuals, relative.
-TOLERANCE = 1e-9
 MOST_STEPS = 200
 
 
@@ -67,9 +65,12 @@ class ConeProgram:
     ----------
     blocks
         The constraints.
+    tolerance
+        Of gap and residuals, relative.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], *, tolerance: float) -> None:
+        self._tolerance = tolerance
         self._solver_package = load_clarabel()
         self._ends = np.cumsum([len(block.right) for block in blocks])[:-1]
         self._matrix = csc_matrix(bmat([[csc_matrix(block.matrix)] for block in blocks]))
@@ -98,7 +99,7 @@ class ConeProgram:
         settings = package.DefaultSettings()
         settings.verbose, settings.presolve_enable = False, False
         settings.max_iter, settings.max_threads = MOST_STEPS, 1
-        settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = TOLERANCE
+        settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = self._tolerance
         return package.DefaultSolver(csc_matrix((size, size)), cost, self._matrix, self._right, self._cones, settings)
 
 

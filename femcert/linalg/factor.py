@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,13 +79,13 @@ class Factorization:
     matrix
         Square sparse matrix.
     definite
-        True where the caller knows the matrix to be symmetric positive definite: two to four times faster, and more
+        True where the matrix is known to be symmetric positive definite: two to four times faster, and more
         with an optional backend (`femcert.linalg.use_backend`).
     name
         What the matrix is, for error messages.
     to_rounding
-        True where the caller knows of no error but rounding: an iteration then does not end at the tolerance that
-        `use_backend` was given, but at the least one that it knows.
+        True where the caller accounts for no error but rounding: an iteration then does not end at the tolerance that
+        `use_backend` was given, but at the least possible one.
 
     Attributes
     ----------
@@ -222,6 +224,31 @@ class Factorization:
         if not np.all(np.isfinite(result)):
             raise SolveError(f"a solve with the {self.name} overflowed or met NaN")
         return np.asarray(result)
+
+
+class SharedFactors:
+    """Makes factorizations like the class itself, or returns the one of an equal matrix that is still in use.
+
+    Matrices are compared by a digest of their entries, which costs about as much as one product with them. Nothing is
+    kept for its own sake: what no problem holds any more is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[tuple[Any, ...], Factorization] = WeakValueDictionary()
+
+    def __call__(
+        self, matrix: Any, *, definite: bool, name: str = "operator", to_rounding: bool = False
+    ) -> Factorization:
+        """See `Factorization`."""
+        A = csc_matrix(matrix)
+        digest = hashlib.blake2b(digest_size=32)
+        for part in (A.data, A.indices, A.indptr):
+            digest.update(part.tobytes())
+        key = (A.shape, A.dtype.str, digest.digest(), definite, to_rounding, choose(A) if definite else None)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Factorization(A, definite=definite, name=name, to_rounding=to_rounding)
+        return found
 
 
 def _solver(A: Any, choice: Choice, definite: bool, name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from skfem import Basis
 
 from ..checks import Array, count, number, real_vector
 from ..errors import InputError
+from ..linalg import Factorization
 from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
@@ -27,7 +28,7 @@ class Problem(Shown, ABC):
 
     A subclass gives `parameters`, `observation_count` and `linearize`; then evidence, exact radii, Tikhonov and the
     selector work. What more it offers (state equations with a strong form, a map in closed form) is asked for where a
-    rule needs it. Nothing asks of which class a problem is.
+    rule needs it. No rule depends on the class of a problem.
 
     Attributes
     ----------
@@ -44,10 +45,17 @@ class Problem(Shown, ABC):
     parameters: ParameterSpace
     basis: Any = None
     sensors: Any = None
+    # What makes factorizations; `Experiments` gives its problems one that shares them.
+    factorize: Callable[..., Factorization] = Factorization
 
     @property
     def states(self) -> tuple[StateEquation, ...]:
         """The state equations that candidates carry states of."""
+        return ()
+
+    @property
+    def experiments(self) -> tuple[Problem, ...]:
+        """The experiments that its data come from, one after the other, where there are several."""
         return ()
 
     @property

@@ -333,7 +333,10 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
 
 def _bases(problem: Any) -> tuple[Basis, Basis]:
     """Of state and parameter."""
-    return check_problem(problem).basis, problem.parameters.basis
+    home = check_problem(problem).parameters.basis
+    if home is None:
+        raise InputError("the problem has no mesh for fields; expected Candidate(None, parameter) with numbers")
+    return home if problem.basis is None else problem.basis, home
 
 
 def _state_of(problem: Problem, parameter: Array) -> Array | None:

@@ -68,7 +68,9 @@ def read_fields(path: Path, problem: Problem, *, parameter: str, state: str | No
     if ending == ".npz":
         return _from_archive(path, parameter, state)
     if ending == ".csv":
-        return _from_table(path, problem.basis.mesh.dim(), parameter, state)
+        if problem.mesh is None:
+            raise InputError("the problem has no mesh for the rows of a table; expected .npz")
+        return _from_table(path, problem.mesh.dim(), parameter, state)
     if ending not in _WITH_MESH:
         raise InputError(f"its ending is {path.suffix!r}; expected .npz, .csv, {', '.join(_WITH_MESH)}")
     fields = MeshFields(read_raw(path))
@@ -89,7 +91,7 @@ def _required(names: Iterable[str], wanted: str) -> str:
 
 
 def _state_names(names: Iterable[str], state: str | None) -> list[str]:
-    """The field `state`, or ``state_0``, ``state_1`` and so on, or none if nobody asked for it."""
+    """The field `state`, or ``state_0``, ``state_1`` and so on, or none if it was not named."""
     names, base = set(names), "state" if state is None else state
     if base in names:
         return [base]

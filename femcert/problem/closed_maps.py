@@ -166,8 +166,7 @@ def _rays_of_functions(
     at, points = functions.functions.at, degree // 2 + 1
     F = ray_integrals(mesh, rays.origins, rays.directions, at, points, rays.lengths).T
     lengths = np.asarray(rays.matrix.sum(axis=1)).ravel()
-    largest = np.abs(functions.values).max(axis=(1, 2))
-    errors = np.outer(lengths, 2.0 * away + ROUNDING * largest)
+    errors = np.outer(lengths, 2.0 * away + ROUNDING * functions.largest)
     # Quadrature may have made the functions too small.
     root = functions.root * (1.0 + float(np.linalg.norm(functions.missed(functions.orthonormal))))
     return _of_functions(F, errors, root, whitening, space, functions)

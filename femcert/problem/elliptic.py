@@ -150,6 +150,7 @@ class EllipticCoefficient(NonlinearProblem):
             linear_in_state=True,
             definite=True,
         )
+        self._assembled: tuple[Array, Any] | None = None
         self._source = Given(0.0 if source is None else source, "source")
         self._load = frozen(asm(LinearForm(lambda v, w: f * v), basis))
 
@@ -161,8 +162,11 @@ class EllipticCoefficient(NonlinearProblem):
     def _operator(self, u: Array, q: Array) -> Any:
         if self._diffusion is None:
             return super()._operator(u, q)
-        A = self._diffusion.matrix(self._conductivity(np.asarray(self._parameter_basis.interpolate(q))))
-        return A if self.boundary.operator is None else A + self.boundary.operator
+        # Residual and derivative of one parameter need the same matrix.
+        if self._assembled is None or not np.array_equal(self._assembled[0], q):
+            A = self._diffusion.matrix(self._conductivity(np.asarray(self._parameter_basis.interpolate(q))))
+            self._assembled = q.copy(), A if self.boundary.operator is None else A + self.boundary.operator
+        return self._assembled[1]
 
     def _equation(self, u: Array, q: Array) -> Array:
         if self._diffusion is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import Array, frozen
 from ..errors import InputError
+from ..linalg import SharedFactors
 from ..mesh.elements import same_mesh
 from ..shown import in_brief
 from .base import Problem, check_problem
@@ -56,6 +57,14 @@ class Experiments(Problem):
         for i, problem in enumerate(self.problems):
             if not _same_class(problem.parameters, self.parameters):
                 raise InputError(f"problem {i} has another class; expected that of all: pass one space to each of them")
+        shared = SharedFactors()
+        for problem in self.problems:
+            problem.factorize = shared
+
+    @property
+    def experiments(self) -> tuple[Problem, ...]:
+        """The problems."""
+        return self.problems
 
     @property
     def observation_count(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_matrix
 
-from ..checks import Array
+from ..checks import Array, required
 from ..errors import InputError
 from ..mesh.elements import mass_matrix
 from .base import Problem
@@ -30,17 +30,30 @@ def fingerprint(problem: Problem) -> dict[str, Array]:
     -------
     dict
         ``"box"``, the corners of the domain ``(dimension, 2)``; ``"coordinates"`` and ``"sensors"``, a row for each
-        one of them: first its size, then its products with fixed waves.
+        one of them: first its size, then its products with fixed waves. Where there is no mesh, the waves are those of
+        the unit interval, and data without sensors are known by what they are of these.
     """
-    space, p = problem.parameters, problem.basis.mesh.p
+    space, mesh = problem.parameters, problem.mesh
+    p = np.array([[0.0, 1.0]]) if mesh is None else mesh.p
     box = np.stack([p.min(axis=1), p.max(axis=1)], axis=1)
-    M, W = mass_matrix(space.basis), _waves(space.basis.doflocs, box)
+    x = np.linspace(0.0, 1.0, space.size)[None] if mesh is None else space.basis.doflocs
+    M, W = space.weight if mesh is None else mass_matrix(space.basis), _waves(x, box)
     norms = np.sqrt(np.sum(W * (M @ W), axis=0))
-    B, H = csc_matrix(space.matrix), problem.sensors.matrix
+    B = csc_matrix(space.matrix)
     sizes = np.sqrt(np.asarray(B.multiply(M @ B).sum(axis=0)).ravel())
     coordinates = np.column_stack([sizes, (B.T @ (M @ W)) / norms])
-    seen = np.column_stack([abs(H) @ np.ones(H.shape[1]), H @ _waves(problem.basis.doflocs, box)])
-    return {"box": box, "coordinates": coordinates, "sensors": seen}
+    return {"box": box, "coordinates": coordinates, "sensors": _seen(problem, W, box)}
+
+
+def _seen(problem: Problem, waves: Array, box: Array) -> Array:
+    """A row for each datum."""
+    if problem.experiments:
+        return np.vstack([_seen(each, waves, box) for each in problem.experiments])
+    if problem.sensors is not None:
+        H = problem.sensors.matrix
+        return np.column_stack([abs(H) @ np.ones(H.shape[1]), H @ _waves(problem.basis.doflocs, box)])
+    response = required(problem.forward, "a fingerprint", "sensors, or data that are linear", problem).apply(waves)
+    return np.column_stack([np.linalg.norm(response, axis=1), response])
 
 
 def check_fingerprint(problem: Problem, expected: dict[str, Array], what: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import exp, lgamma, log
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import csr_matrix
 from skfem import Basis
 
 from ..checks import Array
@@ -19,8 +20,8 @@ from .polynomial import declared_error, known_degree, unknown
 
 # Taylor remainders below the first are rounding; above the second no rule integrates the functions.
 SMALL_REMAINDER, MOST_REMAINDER = 1e-13, 1e-2
-# Numbers in the arrays of a batch of elements.
-NUMBERS = 4_000_000
+# Numbers in the arrays of a batch of elements, and in those of all functions at all points, if they are kept.
+NUMBERS, KEPT = 4_000_000, 50_000_000
 
 
 class SmoothFunctions(Protocol):
@@ -128,6 +129,8 @@ class FunctionClass:
         As given.
     root
         Upper triangular R with ``‖p‖ = ‖R c‖`` (by quadrature).
+    largest
+        The largest absolute value of each function at the points.
 
     Parameters
     ----------
@@ -143,11 +146,30 @@ class FunctionClass:
         self.functions, self.mesh, self._interpolants = functions, mesh, interpolants
         order, away = _order(mesh, functions)
         self.sampler = Sampler(mesh, order)
-        x = self.sampler.x
-        self.values: Array = functions.at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
-        weighted = (self.values * self.sampler.dx).reshape(len(self.values), -1)
-        self.root: Array = cholesky(weighted @ self.values.reshape(len(self.values), -1).T)
-        self._missed = 2.0 * away * float(np.sqrt(self.sampler.dx.sum()))
+        k, dx = len(away), self.sampler.dx
+        # Where all of them would fill the memory, values are computed anew when they are needed.
+        self._kept: Array | None = self._sampled(slice(None)) if k * dx.size <= KEPT else None
+        gram, self.largest = np.zeros((k, k)), np.zeros(k)
+        for here in self._batches(k):
+            values = self.values(here).reshape(k, -1)
+            gram += (values * dx[here].ravel()) @ values.T
+            self.largest = np.maximum(self.largest, np.abs(values).max(axis=1))
+        self.root: Array = cholesky(gram)
+        self._missed = 2.0 * away * float(np.sqrt(dx.sum()))
+
+    def _batches(self, columns: int) -> Iterator[slice]:
+        """All elements, so many at a time that arrays of so many columns at their points stay small."""
+        elements, points = self.sampler.dx.shape
+        step = max(NUMBERS // (points * columns), 1)
+        return (slice(start, min(start + step, elements)) for start in range(0, elements, step))
+
+    def _sampled(self, here: slice) -> Array:
+        x = self.sampler.x[:, here]
+        return np.asarray(self.functions.at(x.reshape(len(x), -1)).reshape(-1, *x.shape[1:]))
+
+    def values(self, here: slice = slice(None)) -> Array:
+        """``phi_j`` at the points of some elements, ``(functions, elements, points)``."""
+        return self._sampled(here) if self._kept is None else self._kept[:, here]
 
     def missed(self, coefficients: Array) -> Array:
         """What quadrature may miss of ``‖q - sum_j c_j phi_j‖``, for a vector c or for each column."""
@@ -167,7 +189,9 @@ class FunctionClass:
 
     def beyond(self, basis: Basis, dofs: Array, coefficients: Array) -> Array:
         """Samples of ``sum_j c_j phi_j - q`` for a finite-element function q of the mesh."""
-        return np.asarray(np.tensordot(coefficients, self.values, axes=1) - self.sampler.values(basis, dofs))
+        batches = self._batches(len(coefficients))
+        sums = np.concatenate([np.tensordot(coefficients, self.values(here), axes=1) for here in batches])
+        return np.asarray(sums - self.sampler.values(basis, dofs))
 
     def size(self, samples: Array) -> float:
         """L2 norm of a function given by its samples."""
@@ -177,10 +201,8 @@ class FunctionClass:
         """An upper bound of ``‖q - sum_j c_j phi_j‖`` in L2."""
         return self.size(self.beyond(basis, dofs, coefficients)) + float(self.missed(coefficients))
 
-    def beyond_block(
-        self, basis: Basis, columns: Array, coordinates: Array, states_basis: Basis, states: Array
-    ) -> Beyond:
-        """``g_j = sum_l c_lj phi_l - q_j`` for many columns at once: Gram matrix, and products with states.
+    def beyond_block(self, basis: Basis, columns: Array, coordinates: Array, states: Basis) -> tuple[Array, Array]:
+        """For ``g_j = sum_l c_lj phi_l - q_j``, many at once: ``(g_i, g_j)``, and ``(v_i, g_j)`` for functions v_i.
 
         Parameters
         ----------
@@ -188,46 +210,23 @@ class FunctionClass:
             ``q_j``, ``(dofs, k)``, finite-element functions of the mesh.
         coordinates
             ``c``, ``(functions, k)``.
-        states_basis, states
-            ``z_i``, ``(dofs, m)``.
+        states
+            The basis of the functions ``v_i``.
         """
-        k, m, elements = columns.shape[1], states.shape[1], self.mesh.nelements
-        gram, seen, squares = np.zeros((k, k)), np.zeros((m, k)), np.zeros(m)
-        points = self.sampler.dx.shape[1]
-        step = max(NUMBERS // (points * (k + m)), 1)
-        tables = [self.sampler.table(part.elem)[0].T for part in (basis, states_basis)]
-        for start in range(0, elements, step):
-            here = slice(start, min(start + step, elements))
-            q, z = (
-                table @ dofs[part.element_dofs[:, here].T]
-                for table, part, dofs in zip(tables, (basis, states_basis), (columns, states), strict=True)
-            )
+        k = columns.shape[1]
+        gram, moments = np.zeros((k, k)), np.zeros((states.N, k))
+        table, test = (self.sampler.table(part.elem)[0].T for part in (basis, states))
+        for here in self._batches(2 * k):
             root = np.sqrt(self.sampler.dx[here])[..., None]
-            g = (root * (np.tensordot(self.values[:, here], coordinates, axes=(0, 0)) - q)).reshape(-1, k)
-            weighted = (root * z).reshape(-1, m)
-            gram += g.T @ g
-            seen += weighted.T @ g
-            squares += np.einsum("ij,ij->j", weighted, weighted)
-        return Beyond(gram, seen, np.sqrt(squares))
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """What interpolation leaves out of functions ``g_j``, against states ``z_i``.
-
-    Attributes
-    ----------
-    gram
-        ``(g_i, g_j)``.
-    seen
-        ``(z_i, g_j)``.
-    sizes
-        ``‖z_i‖``, in L2.
-    """
-
-    gram: Array
-    seen: Array
-    sizes: Array
+            g = np.tensordot(self.values(here), coordinates, axes=(0, 0))
+            g = root * (g - table @ columns[basis.element_dofs[:, here].T])
+            local = (test.T @ (root * g)).reshape(-1, k)
+            dofs, place = np.unique(states.element_dofs[:, here].T, return_inverse=True)
+            gather = csr_matrix((np.ones(place.size), (place.ravel(), np.arange(place.size))))
+            moments[dofs] += gather @ local
+            flat = g.reshape(-1, k)
+            gram += flat.T @ flat
+        return gram, moments
 
 
 def _order(mesh: Any, functions: SmoothFunctions) -> tuple[int, Array]:

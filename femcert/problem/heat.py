@@ -243,7 +243,7 @@ class HeatInitial(LinearProblem):
         """``M + theta dt A`` on the free dofs: one factorization for all steps and all columns."""
         step = self.times[0] if self.scheme == "exact" else THETA[self.scheme] * self.time_step
         matrix = self.residual_mass + step * self._stiffness
-        return Factorization(matrix, definite=True, name="time-stepping operator")
+        return self.factorize(matrix, definite=True, name="time-stepping operator")
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:

@@ -86,7 +86,7 @@ class LinearProblem(SizedMap, EquationProblem):
         """The factorized operator on the free dofs."""
         A = self.operator[self.free][:, self.free]
         try:
-            return Factorization(A, definite=self.definite, name="operator of the state equation")
+            return self.factorize(A, definite=self.definite, name="operator of the state equation")
         except SolveError as error:
             if len(self.boundary.prescribed):
                 raise

@@ -118,7 +118,13 @@ class MatrixProblem(SizedMap, Problem):
         # Powers of two scale without rounding: the condition number is that of a unit diagonal, whatever the units are.
         s = diags(_powers(K))
         self._load, self._observe = csr_matrix(s @ self.load), csr_matrix(self.observation @ s)
-        self.factor = Factorization(s @ K @ s, definite=definite, name="operator of the matrices", to_rounding=True)
+        self._operator, self.definite = freeze_sparse(csr_matrix(s @ K @ s)), definite
+
+    @cached_property
+    def factor(self) -> Factorization:
+        """The factorized operator, of unit diagonal."""
+        name = "operator of the matrices"
+        return self.factorize(self._operator, definite=self.definite, name=name, to_rounding=True)
 
     @property
     def observation_count(self) -> int:

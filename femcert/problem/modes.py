@@ -43,8 +43,12 @@ class _ProductSpace(ParameterSpace):
 
     def _modes(self, x: Array) -> Array:
         s = (x - self.low[:, None]) / self.lengths[:, None]
-        # Shape (dimension, modes, points); the product over dimensions is the mode.
-        return np.asarray(np.prod(type(self)._mode(np.pi * self.frequencies[:, :, None] * s[:, None, :]), axis=0))
+        result = np.ones((self.frequencies.shape[1], x.shape[1]))
+        for frequencies, along in zip(self.frequencies, s, strict=True):
+            # Many modes share the frequency along an axis.
+            different, index = np.unique(frequencies, return_inverse=True)
+            result *= type(self)._mode(np.pi * different[:, None] * along)[index]
+        return result
 
     def functions_at(self, x: Array) -> Array:
         """The functions that the columns interpolate, at points ``(dimension, points)``: shape ``(modes, points)``."""

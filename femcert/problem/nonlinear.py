@@ -70,7 +70,7 @@ class Tangent(Linearization):
         return -np.asarray(self.coupling.T @ self.factor.solve_transposed(dense(self._sensors.T @ weights)))
 
     def curvature(self, data: Data | None) -> Curvature | None:
-        """What the problem knows of how its Jacobian changes."""
+        """What is known of how the Jacobian changes."""
         return self.problem.curvature_at(self, data)
 
     def rounding_of(self, data: Data | None) -> float:
@@ -214,7 +214,7 @@ class NonlinearProblem(EquationProblem):
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
         A = self._operator(u, q)[self.free][:, self.free]
         name = "derivative of the state equation"
-        return A, Factorization(A, definite=self.definite, name=name, to_rounding=True)
+        return A, self.factorize(A, definite=self.definite, name=name, to_rounding=True)
 
     def _newton(self, q: Array) -> tuple[Array, Factorization]:
         u = self.boundary.values.copy()

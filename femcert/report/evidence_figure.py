@@ -63,14 +63,14 @@ def plot_evidence(
             raise InputError("plot_evidence smooths continuous functions; for piecewise constants make a table of Mean")
         size = RADIUS * float(np.ptp(basis.mesh.p, axis=1).max()) if radius is None else radius
         size = number(size, "radius", above=0.0)
-        points, table, exact = _intervals(evidence, size, simultaneous, truth)
+        points, table, exact = smoothed_intervals(evidence, size, simultaneous, truth)
         return (_band if basis.mesh.dim() == 1 else _maps)(basis.mesh, points, table, exact, size)
 
     return style.write_figure(path, draw)
 
 
-def _intervals(
-    evidence: Evidence, radius: float, simultaneous: bool, truth: Any
+def smoothed_intervals(
+    evidence: Evidence, radius: float, simultaneous: bool = False, truth: Any = None
 ) -> tuple[Array, IntervalTable, Array | None]:
     """Centres ``(n, d)``, the intervals there, and the same of the truth."""
     space = evidence.problem.parameters
@@ -99,15 +99,20 @@ def _headed(figure: Any, table: IntervalTable, radius: float, share: float, kind
     figure.get_layout_engine().set(h_pad=0.08)
 
 
+def nearest(mesh: Any, points: Array) -> Any:
+    """For each element the number of the point that is nearest to its middle."""
+    return cKDTree(points).query(mesh.p[:, mesh.t].mean(axis=1).T)[1]
+
+
 def _maps(mesh: Any, points: Array, table: IntervalTable, truth: Array | None, radius: float) -> Any:
     """Elements in the colours of the discs that are nearest to them."""
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
-    nearest = cKDTree(points).query(mesh.p[:, mesh.t].mean(axis=1).T)[1]
+    owner = nearest(mesh, points)
     sign = np.array([row.sign for row in table], dtype=float)
     areas = np.abs(_areas(mesh))
-    share = float(areas[sign[nearest] != 0.0].sum() / areas.sum())
+    share = float(areas[sign[owner] != 0.0].sum() / areas.sum())
     fields = [("lower end", np.array([row.lower.value for row in table]))]
     fields += [("truth, smoothed", truth)] if truth is not None else []
     fields += [("upper end", np.array([row.upper.value for row in table]))]
@@ -119,13 +124,13 @@ def _maps(mesh: Any, points: Array, table: IntervalTable, truth: Array | None, r
     _headed(figure, table, radius, share, "discs of radius", width - LEGEND)
     panels = figure.subplots(1, len(fields) + 1, sharex=True, sharey=True)
     for axes, (name, values) in zip(panels, fields, strict=False):
-        image = _draw_elements(axes, mesh, values[nearest], cmap=style.SIGNED_MAP, clim=(-most or -1.0, most or 1.0))
+        image = draw_elements(axes, mesh, values[owner], cmap=style.SIGNED_MAP, clim=(-most or -1.0, most or 1.0))
         axes.set_title(name, fontsize=10, loc="left")
     look = {"location": "bottom", "shrink": 0.6, "aspect": 45, "extend": "both"}
     figure.colorbar(image, ax=list(panels[:-1]), label="parameter q", **look)
     colours = (NEGATIVE, OPEN, POSITIVE)
     norm = BoundaryNorm([-1.5, -0.5, 0.5, 1.5], 3)
-    _draw_elements(panels[-1], mesh, sign[nearest], cmap=ListedColormap(colours), norm=norm)
+    draw_elements(panels[-1], mesh, sign[owner], cmap=ListedColormap(colours), norm=norm)
     panels[-1].set_title("sign", fontsize=10, loc="left")
     names = ("certainly negative", "not certain", "certainly positive")
     shown = [Patch(color=c, label=n) for c, n, s in zip(colours, names, (-1, 0, 1), strict=True) if s in sign]
@@ -142,7 +147,8 @@ def _areas(mesh: Any) -> Array:
     return np.asarray(0.5 * np.sum(x * np.roll(y, -1, axis=0) - np.roll(x, -1, axis=0) * y, axis=0))
 
 
-def _draw_elements(axes: Any, mesh: Any, values: Array, **look: Any) -> Any:
+def draw_elements(axes: Any, mesh: Any, values: Array, **look: Any) -> Any:
+    """A number for each element of a plane mesh, in colours."""
     from matplotlib.collections import PolyCollection
 
     corners = np.moveaxis(mesh.p[:, mesh.t[: 3 if len(mesh.t) in (3, 6) else 4]], 0, 2)

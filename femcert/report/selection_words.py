@@ -25,6 +25,7 @@ _OPTIONS = {
     "harm": "harm rate, at most, for truths like the samples",
     "confidence": "confidence",
     "zeta": "failure probability ζ of each certificate",
+    "thinning": "data split in two, with g",
     "bound": "confidence bound",
     "sampling": "sampling",
     "certified": "computed weights",
@@ -229,6 +230,24 @@ def rule_words(record: dict[str, Any]) -> str:
         sampled = f", bounded from {record['points']:,} random points" if "points" in record else ""
         physics = f"as root mean square of the strong residual{sampled}"
     return f"Rule: {record.get('name')} with the weights {weights}. Physics is measured {physics}."
+
+
+def experiment_rows(scene: Scene) -> list[tuple[str, int, str, str]]:
+    """For each of several experiments: which, how many data, and what baseline and learned candidate miss of them."""
+    if scene.data is None or not scene.problem.experiments:
+        return []
+    found, begin = [], 0
+    for i, problem in enumerate(scene.problem.experiments):
+        count = problem.observation_count
+        values, begin = scene.data.values[begin : begin + count], begin + count
+        size = float(np.sqrt(np.nansum(values**2))) or 1.0
+        missed = dict.fromkeys(("baseline", "learned"), "-")
+        for role, candidate in scene.candidates.items():
+            q = candidate.parameter
+            apart = problem.predict(problem.solve(q), q) - values
+            missed[role] = f"{100.0 * float(np.sqrt(np.nansum(apart**2))) / size:.3g} %"
+        found.append((f"{i + 1}: {type(problem).__name__}", count, missed["baseline"], missed["learned"]))
+    return found
 
 
 def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str]]:

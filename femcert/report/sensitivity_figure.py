@@ -57,8 +57,18 @@ def plot_sensitivity(
 
 
 def sensitivity_figure(found: Sensitivity, truth: tuple[float, float] | None = None) -> Any:
-    """The band, what cannot be, the radius of the class and the breakdown."""
+    """The band and its marks, with what they say."""
     figure, axes = style.axes_of(7.6, 4.6)
+    draw_sensitivity(axes, found, truth)
+    style.plain_numbers(axes)
+    axes.set_ylabel(style.displayed(found.name), parse_math=False)
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=9, loc="best")
+    style.title(axes, _message(found), f"{100.0 * found.confidence:.4g} %, {found.claim}")
+    return figure
+
+
+def draw_sensitivity(axes: Any, found: Sensitivity, truth: tuple[float, float] | None = None) -> None:
+    """The band, what cannot be, the radius of the class and the breakdown, on axes."""
     kind = "nested: for all radii together" if found.weights == "fixed" else "for one radius, fixed before the data"
     axes.fill_between(
         found.radii, found.lower, found.upper, color=style.BLUE, alpha=0.25, linewidth=0.0, label=f"interval, {kind}"
@@ -70,7 +80,7 @@ def sensitivity_figure(found: Sensitivity, truth: tuple[float, float] | None = N
     least = found.least_norm.value
     if least > found.radii[0]:
         look = {"color": style.GREY, "alpha": 0.3, "linewidth": 0.0}
-        label = f"cannot be: the data need {style.short(least)}"
+        label = f"cannot be: the data need {style.short(least)}{_alone(found)}"
         axes.axvspan(found.radii[0], min(least, found.radii[-1]), label=label, **look)
     axes.axhline(found.value, color=style.BLACK, linewidth=1.0)
     radius = f"radius of the class, {style.short(found.radius)}"
@@ -83,12 +93,13 @@ def sensitivity_figure(found: Sensitivity, truth: tuple[float, float] | None = N
         look = {"color": style.BLACK, "marker": "*", "markersize": 11.0, "linestyle": "none", "zorder": 4}
         axes.plot([truth[0]], [truth[1]], label="truth", **look)
     axes.set_ylim(*_limits(found))
-    style.plain_numbers(axes)
     axes.set_xlabel("radius of the ball")
-    axes.set_ylabel(style.displayed(found.name), parse_math=False)
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=9, loc="best")
-    style.title(axes, _message(found), f"{100.0 * found.confidence:.4g} %, {found.claim}")
-    return figure
+
+
+def _alone(found: Sensitivity) -> str:
+    """The confidence of the least norm, which is not that of both statements together."""
+    level = found.least_norm.probability
+    return "" if level == 1.0 else f" ({100.0 * level:.4g} % by itself)"
 
 
 def _message(found: Sensitivity) -> str:

@@ -74,7 +74,7 @@ class FluxMaps:
 
 
 def source_moments(sampler: Sampler, element: Any, dofs: NDArray[np.int64], size: int, basis: Any) -> Any:
-    """``(psi_j, phi_i)`` with the local functions of an element, whose numbers are `dofs`, sparse ``(size, sources)``."""
+    """``(psi_j, phi_i)`` with the local functions of an element, whose dofs are given, sparse ``(size, sources)``."""
     none = np.zeros((len(sampler.X), 1, 1))
     values, _ = sampler.table(basis.elem)
     rows, columns, data = [], [], []
@@ -97,8 +97,8 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
     first_end = patches.ends[:, 0].ravel() == 0
     at_ends, bends, imbalances = [], [], []
     for probe in probes(r):
-        ends, bend = _outward_normal(tools, probe)
-        first, second = ends[:, 0].ravel(), ends[:, 1].ravel()
+        outward, bend = _outward_normal(tools, probe)
+        first, second = outward[:, 0].ravel(), outward[:, 1].ravel()
         at_ends.append((np.where(first_end, first, second), np.where(first_end, second, first)))
         bends.append(bend)
         imbalances.append(r.sampler.local_moments(mesh.elem(), probe.source, -probe.flux).T)
@@ -113,7 +113,7 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
     natural = _natural(patches, r)
     merged = bends[0] is None and natural is None and all(np.array_equal(*pair) for pair in at_ends)
     ends = [from_state([pair[k] for pair in at_ends]) for k in range(1 if merged else 2)]
-    bent = None if bends[0] is None else from_state([np.ravel(bend) for bend in bends])
+    bent = None if bends[0] is None else from_state([bend.ravel() for bend in bends if bend is not None])
     inner = np.ones(facets)
     inner[r.traces.facets] = 0.0
     ends = [diags(inner) @ part for part in ends]
@@ -122,10 +122,8 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
         ends = [part + extra for part, extra in zip(ends, natural[:2], strict=True)]
         bent = None if bent is None else bent + natural[2]
     averaged = vstack(ends).tocsr()
-    rows, columns = [_corners(mesh)] * len(imbalances), [
-        np.broadcast_to(dofs, mesh.t.shape) for dofs in r.basis.element_dofs
-    ]
-    balance = scattered(rows, columns, imbalances, (mesh.t.size, r.basis.N))
+    at = [np.broadcast_to(dofs, mesh.t.shape) for dofs in r.basis.element_dofs]
+    balance = scattered([_corners(mesh)] * len(at), at, imbalances, (mesh.t.size, r.basis.N))
     through = _through_corners(patches)
     if merged:
         through = through[:, :facets] + through[:, facets:]

@@ -153,7 +153,7 @@ class ElementMatrices:
     def assembled(self) -> Any:
         """The sparse matrix."""
         n = self._parts.shape[1]
-        dofs = self.space.element_dofs.T
+        dofs = self.space.element_dofs.T.astype(np.int32)
         rows, cols = np.repeat(dofs, n, axis=1).ravel(), np.tile(dofs, (1, n)).ravel()
         return csr_matrix((self._matrices().ravel(), (rows, cols)), shape=(self.space.N, self.space.N))
 
@@ -224,33 +224,44 @@ def block_conjugate_gradients(
     enough: float,
     square: Array,
 ) -> Array:
-    """`conjugate_gradients` for many columns at once, each with its own steps; a column that has enough rests."""
+    """`conjugate_gradients` for many columns at once, each with its own steps; a column that has enough rests.
+
+    In the precision of `right` (and of the matrix), in place: the result takes as much memory as three of it.
+    """
     usable = free & (diagonal > 0.0)
-    scale = np.where(usable, 1.0 / np.where(usable, diagonal, 1.0), 0.0)[:, None]
-    x = np.zeros_like(right)
-    r = np.where(usable[:, None], right, 0.0)
+    scale = np.where(usable, 1.0 / np.where(usable, diagonal, 1.0), 0.0).astype(right.dtype)[:, None]
+    x, r = np.zeros_like(right), right.copy()
+    r[~usable] = 0.0
     p = scale * r
-    rz, gained = np.einsum("ij,ij->j", r, p), np.zeros(right.shape[1])
+    z = np.empty_like(r)
+    rz, gained = _products(r, p), np.zeros(right.shape[1])
     active = rz > 0.0
     for _ in range(steps):
         Ap = matrix @ p
         Ap[~usable] = 0.0
-        curvature = np.einsum("ij,ij->j", p, Ap)
+        curvature = _products(p, Ap)
         active &= (curvature > 0.0) & (rz > 0.0)
         step = np.where(active, rz / np.where(active, curvature, 1.0), 0.0)
-        x += step * p
+        np.multiply(p, step.astype(right.dtype), out=z)
+        x += z
         gain = step * rz
         gained += gain
         active &= gain > enough * (square - gained)
         if not active.any():
             break
-        r -= step * Ap
-        z = scale * r
-        fresh = np.einsum("ij,ij->j", r, z)
-        p *= np.where(active, fresh / np.where(active, rz, 1.0), 0.0)
+        Ap *= step.astype(right.dtype)
+        r -= Ap
+        np.multiply(scale, r, out=z)
+        fresh = _products(r, z)
+        p *= np.where(active, fresh / np.where(active, rz, 1.0), 0.0).astype(right.dtype)
         p += z
         rz = fresh
     return x
+
+
+def _products(first: Array, second: Array) -> Array:
+    """Scalar products of columns."""
+    return np.asarray(np.einsum("ij,ij->j", first, second), dtype=float)
 
 
 _CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

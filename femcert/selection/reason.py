@@ -1,4 +1,4 @@
-"""Why a selection was made, in one sentence that speaks of the data, and with which probability."""
+"""Why a selection was made, in one sentence in terms of the data, and with which probability."""
 
 from __future__ import annotations
 

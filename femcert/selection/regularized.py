@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ CLOSE, MOST_TRIES = 1e-3, 60
 NEAR_LEVEL, STEP, MOST_STEPS = 1e-3, 2.0, 15
 # Relative change of the misfit over a step of the weight below which nothing but constants is left.
 SAME = 1e-6
+# Gradients this much smaller than those of one mesh cell are none.
+FLAT = 1e-6
 
 
 def bounds_of(space: ParameterSpace, given: Any) -> Bounds | None:
@@ -68,10 +71,7 @@ def regularized(
 
     objective = Splitting(F, y, space, feasible)
     start = objective.ridge()
-    typical = 0.0
-    if metric is None:
-        D, sizes, d = variation(space)
-        typical = float(np.linalg.norm(D @ start) / np.linalg.norm(sizes) * np.sqrt(d))
+    typical = _typical(space, start) if metric is None else 0.0
     if weight is None:
         free = Splitting(F, y, space, lambda c: c)
         weight = _by_discrepancy(free, space, start, typical, noise_level)
@@ -80,30 +80,44 @@ def regularized(
     terms = [total_variation(space, 0.5 * weight, typical)] if metric is None else []
     if bounds is not None:
         terms.append(box(space, bounds.lower, bounds.upper, 1e-2 * objective.curvature))
-    found = objective.minimize(penalty, terms, start)
     ball = space.ball_about_zero
+    found = objective.minimize(penalty, terms, start)
     if ball is None or space.shrinkage(space.field(found.coefficients)) == 1.0:
         return found.coefficients, found.optimality
-    return _on_sphere(objective, penalty, terms, found, ball_form(space), ball.radius)
+    form = ball_form(space)
+    share = space.norm(space.field(found.coefficients)) / space.ball_norm(space.field(found.coefficients))
+    first = 1e-3 * objective.curvature * share**2
+    found, mu = _on_sphere(objective, penalty, terms, found, form, ball.radius, first)
+    c, size = found.coefficients, space.ball_norm(space.field(found.coefficients))
+    # The normal of the sphere belongs to the ball, up to how far c is inside.
+    slack = mu * size * (ball.radius - size)
+    return c, objective.certificate(c, penalty + mu * form, terms, found.multipliers, slack)[0]
+
+
+def _typical(space: ParameterSpace, c: Array) -> float:
+    """A size of gradients, or jumps: that of some parameter, or much less than its values where it is constant."""
+    D, sizes, d = variation(space)
+    steepest = float(np.abs(D).max() * np.abs(c).max() / sizes.max())
+    return max(float(np.linalg.norm(D @ c) / np.linalg.norm(sizes) * np.sqrt(d)), FLAT * steepest) or 1.0
 
 
 def _on_sphere(
-    objective: Splitting, penalty: Any, terms: list[Term], found: Found, form: Any, radius: float
-) -> tuple[Array, float]:
-    """The minimizer with ``½ mu ‖q‖_L²`` added, mu such that it comes to lie on the sphere, or just inside."""
+    objective: Splitting, penalty: Any, terms: Sequence[Term], found: Found, form: Any, radius: float, mu: float
+) -> tuple[Found, float]:
+    """The minimizer with ``½ mu ‖q‖_L²`` added, mu such that it comes to lie on the sphere, or just inside; and mu.
+
+    The first mu is given.
+    """
 
     def size(c: Array) -> float:
         return float(np.sqrt(max(float(c @ (form @ c)), 0.0)))
 
-    unit = objective.curvature * float(np.sum(found.coefficients**2)) / size(found.coefficients) ** 2
-    low, high, mu = 0.0, np.inf, 1e-3 * unit
+    low, high = 0.0, np.inf
     for _ in range(MOST_TRIES):
         found = objective.minimize(penalty + mu * form, terms, found.coefficients, multipliers=found.multipliers)
-        c, reached = found.coefficients, size(found.coefficients)
-        if reached <= radius and reached >= (1.0 - CLOSE) * radius:
-            # The normal of the sphere belongs to the ball, up to how far c is inside.
-            slack = mu * reached * (radius - reached)
-            return c, objective.certificate(c, penalty + mu * form, terms, found.multipliers, slack)[0]
+        reached = size(found.coefficients)
+        if (1.0 - CLOSE) * radius <= reached <= radius:
+            return found, mu
         low, high = (mu, high) if reached > radius else (low, mu)
         mu = 4.0 * mu if np.isinf(high) else high / 4.0 if low == 0.0 else float(np.sqrt(low * high))
     raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}, within the bounds")

@@ -10,21 +10,20 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array, required
 from ..errors import UncertifiedError
-from ..mesh.elements import degree
+from ..mesh.elements import degree, mass_matrix
 from ..mesh.geometry import diameters
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.closed_maps import ClosedMap, ContinuousMap, Prediction
 from ..problem.data import Data
 from ..problem.forward import dense
-from ..problem.functions import Beyond
 from ..problem.insert import cut_at_sensors
 from ..problem.states import StateEquation, strong_form
-from ..problem.strong import CONTRADICTION, is_zero
-from ..residual.block_errors import combined, isotropic, largest
-from ..residual.blocks import Columns
+from ..problem.strong import is_zero
+from ..residual.block_chunk import Columns
+from ..residual.block_errors import combined, isotropic, largest, products
 from ..residual.boundary import refuse_unresolved
-from .source_errors import SourceErrors
+from .source_errors import SourceErrors, source_equation
 
 
 @dataclass(frozen=True)
@@ -81,18 +80,11 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     Otherwise it must offer the strong form of an elliptic equation with an unknown source, as `EllipticSource` does.
     For the column with state u, discrete state u_h and residual r, and a sensor with adjoint states z and z_h,
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
-    Galerkin state). For the second one let ``a(u - u_h, v) = (t, grad v) + rest(v)`` with an equilibrated flux, and
-    ``t*``, ``rest*`` for the adjoint states. With the projection P on gradients
-    ``a(u - u_h, z - z_h) = (a^-1 t*, P t) + ..``, and ``‖P - 1/2‖ = 1/2``: half of ``X_ij = (a^-1 t*_i, t_j)`` is taken as
-    known, and for all combinations of columns and sensors at once
-
-        ‖(F - F_h - X/2) x‖ <= (g/2 + o) (x'Gx)^1/2 + (g + o) (x'Ox)^1/2,
-
-    G and O the Gram matrices of the fluxes and of the rests of the columns, g² and o² the largest eigenvalues of those
-    of the sensors. The class is that of the finite-element
-    functions that the columns of the space are; where the space offers functions of which these are interpolants
-    (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out. Point values
-    are bounded on H1 on a line only; there both states are taken on the mesh cut at the sensors.
+    Galerkin state). Of the second one half is known from equilibrated fluxes, and the rest is bounded for all
+    combinations of columns and sensors at once (`femcert.residual.block_errors.products`). The class is that of the
+    finite-element functions that the columns of the space are; where the space offers functions of which these are
+    interpolants (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out.
+    Point values are bounded on H1 on a line only; there both states are taken on the mesh cut at the sensors.
 
     Raises
     ------
@@ -126,6 +118,23 @@ def _of_closed(problem: Problem, closed: ClosedMap) -> MapError:
     spread = float(np.linalg.norm(closed.errors @ inverse)) ** 2 * np.eye(k)
     none = np.zeros(k), np.zeros(m)
     return MapError(np.asarray(forward), np.asarray(forward), spread, *none, closed, problem, closed.whitening)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What interpolation leaves out of the functions of a class, g_j in orthonormal coordinates.
+
+    Attributes
+    ----------
+    gram, seen
+        ``(g_i, g_j)``, and ``(z_i, g_j)`` with the adjoint states z_i.
+    sizes
+        ``‖z_i‖``, in L2.
+    """
+
+    gram: Array
+    seen: Array
+    sizes: Array
 
 
 @dataclass(frozen=True)
@@ -216,31 +225,33 @@ class SourceMap:
         B = np.asarray(dense(space.matrix) @ self._unit)
         columns = Columns(self._solved(np.asarray(self.system.load @ B)), space.basis, B)
         adjoint = Columns(self._solved(self.sensors.T[free]), bounds.constants, bounds.densities(self.whitening))
-        sensors, states, cross, remainder = bounds.errors(adjoint, columns, self.whitening)
+        found = bounds.errors(self.whitening, adjoint, columns)
+        (sensors, states), cross = found.blocks, found.cross[0, 1]
         beyond = None
         forward = self.sensors @ states.states + sensors.states[free].T @ states.residual[free]
-        unseen = 2.0 * remainder * np.sqrt(largest(sensors.flux)) * np.sqrt(largest(states.flux))
+        unseen = 0.0
         if self.functions is not None:
             # S applied to what interpolation left out: its value on the adjoint states, and the product of errors.
-            beyond = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis, sensors.states)
+            gram, moments = self.functions.beyond_block(space.basis, B, self._unit, self.equation.basis)
+            mass = np.einsum("ij,ij->j", sensors.states, mass_matrix(self.equation.basis) @ sensors.states)
+            beyond = Beyond(gram, sensors.states.T @ moments, np.sqrt(np.maximum(mass, 0.0)))
             missed = self.functions.missed(self._unit)
             forward = forward + beyond.seen
-            unseen += float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
+            unseen = float(np.linalg.norm(missed) * np.linalg.norm(beyond.sizes))
             C = bounds.friedrichs()
             states = states.beside(C**2 * beyond.gram, C * np.sqrt(np.diag(beyond.gram)))
             states = states.beside(C**2 * isotropic(missed), C * missed)
-        g, o = (float(np.sqrt(largest(gram))) for gram in (sensors.flux, sensors.rest))
-        parts = [(0.5 * g + o) ** 2 * states.flux, (g + o) ** 2 * states.rest]
+        half, spread = products(sensors, states, cross, found.remainder)
         return KnownMap(
             forward=forward,
-            centre=forward + 0.5 * cross,
-            spread=combined([*parts, unseen**2 * np.eye(B.shape[1])]),
+            centre=forward + half,
+            spread=combined([spread, unseen**2 * np.eye(B.shape[1])]),
             columns=states.single,
             rows=sensors.single,
             sensors=float(np.sqrt(largest(sensors.total))),
             adjoint=sensors.states,
             beyond=beyond,
-            blocks=sensors.flux.any() or states.flux.any(),
+            blocks=bool(sensors.flux.any() or states.flux.any()),
         )
 
     @cached_property
@@ -249,6 +260,7 @@ class SourceMap:
         refuse_unresolved(self.equation)
         problem, nothing = self.problem, np.zeros(self.problem.parameters.basis.N)
         state, strong = problem.solve(nothing), strong_form(self.equation, nothing)
+        assert state is not None
         assert strong is not None
         if self.conditions is self.bounds and not state.any() and is_zero(strong.source):
             return Prediction(np.zeros(len(self.sensors)), np.zeros(len(self.sensors)))
@@ -262,10 +274,11 @@ class SourceMap:
         problem, known = self.problem, self.known
         q, x = np.asarray(problem.parameters.matrix @ coefficients), self.root @ coefficients
         state = problem.solve(q)
+        assert state is not None
         if known.blocks:
             offset = self.offset
             values = known.centre @ x + offset.values
-            errors, joint = np.zeros(len(values)), float(np.sqrt(max(x @ known.spread @ x, 0.0))) + offset.joint
+            errors, joint = np.zeros(len(values)), float(np.sqrt(max(float(x @ known.spread @ x), 0.0))) + offset.joint
         else:
             values, errors = self._single(q, state, x)
             joint = 0.0
@@ -303,30 +316,6 @@ class SourceMap:
         if self.on_mesh is None:
             return self.space.norm(parameter - self.space.field(coefficients))
         return self.on_mesh.distance(self.space.basis, parameter, coefficients)
-
-
-def source_equation(problem: Problem) -> StateEquation:
-    """The one state equation of a problem with an unknown source.
-
-    Raises
-    ------
-    UncertifiedError
-        There is none, or the source of its strong form is not the parameter, up to something known.
-    """
-    who, space = "guarantee='continuous'", problem.parameters
-    what = "a map in closed form, or one elliptic equation with an unknown source, as EllipticSource has it"
-    equation = problem.states[0] if len(problem.states) == 1 else None
-    zero = None if equation is None else strong_form(equation, np.zeros(space.basis.N))
-    if equation is None or zero is None or zero.unknown != "source":
-        return required(None, who, what, problem)
-    q = np.asarray(space.matrix @ np.cos(1.0 + np.arange(space.dimension)))
-    strong, sampler = strong_form(equation, q), Sampler(equation.basis.mesh, 2 * degree(space.basis))
-    assert strong is not None
-    values = sampler.values(space.basis, q)
-    off = np.abs(strong.source.at(sampler) - zero.source.at(sampler) - values).max()
-    if not off <= CONTRADICTION * np.abs(values).max():
-        raise UncertifiedError(f"the source in the strong form of a {type(problem).__name__} is not the parameter")
-    return equation
 
 
 def _check_alone(problem: Problem, equation: StateEquation) -> None:

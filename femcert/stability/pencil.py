@@ -61,7 +61,9 @@ class Pencils:
     """
 
     def __init__(self, forward: Linearization, data: Data | None) -> None:
-        space, m = forward.parameters, forward.observation_count
+        space = forward.parameters
+        # Missing readings are left out.
+        m = forward.observation_count if data is None else data.count
         assert space.ball is not None
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
@@ -304,8 +306,9 @@ class Pencils:
         Not positive where rounding hides it.
         """
         # ‖F x‖ is at least what is seen of the part in U, less leak times ‖x‖_L.
-        kept = self._kept * (1.0 - 2.0 * self._leak / np.sqrt(kappa)) * (1.0 - self.ball.relative)
-        if not kept > 0.5:
+        factors = (self._kept, 1.0 - 2.0 * self._leak / np.sqrt(kappa), 1.0 - self.ball.relative)
+        kept = float(np.prod(factors))
+        if not (min(factors) > 0.0 and kept > 0.5):
             return 0.0, self._basis[:, 0]
         T = self._observed + kappa * self._form
         scale = 1.0 / np.sqrt(np.diag(T))

@@ -6,20 +6,28 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
+from skfem import Basis
 
-from ..checks import Array
+from ..checks import Array, required
 from ..errors import UncertifiedError
-from ..mesh.elements import constant_basis
+from ..mesh.elements import constant_basis, degree
+from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
+from ..problem.forward import dense
+from ..problem.insert import cut_at_sensors
 from ..problem.sensors import PointLoads
 from ..problem.states import StateEquation, strong_form
-from ..problem.strong import Field, Interpolant, StrongForm
-from ..residual.block_errors import EnergyErrors, block_errors, single_errors
-from ..residual.blocks import Columns
+from ..problem.strong import CONTRADICTION, Field, Interpolant, StrongForm
+from ..residual.block_chunk import Columns
+from ..residual.block_errors import BlockErrors, EnergyErrors, block_errors, single_errors
 from ..residual.elliptic import bounded
 from ..residual.energy import state_norm
 from ..residual.workspace import Workspace
+
+# The diameter of a triangle over its Poincaré constant is at least the first zero of J_1 (Laugesen, Siudeja,
+# Minimizing Neumann fundamental tones of triangles: an optimal Poincaré inequality, 2010).
+TRIANGLE = 3.8317
 
 
 class SourceErrors:
@@ -59,25 +67,23 @@ class SourceErrors:
         """Means of the densities of combinations (rows) of the sensors on the elements, sparse."""
         return csr_matrix(self.representers.means @ csr_matrix(weights.T))
 
-    def errors(
-        self, adjoint: Columns, columns: Columns, weights: Array
-    ) -> tuple[EnergyErrors, EnergyErrors, Array, float]:
-        """Errors of adjoint states (of combinations of sensors) and of states, what their fluxes have in common, and the
-        relative remainder of the quadrature of that.
-        """
-        found = block_errors(self.workspace, self.equation, self.norm, [adjoint, columns])
+    def errors(self, weights: Array, adjoint: Columns, *others: Columns) -> BlockErrors:
+        """Errors of adjoint states (of combinations of the sensors, the rows of `weights`) and of further states."""
+        found = block_errors(self.workspace, self.equation, self.norm, [adjoint, *others])
         if found is None:
-            loads, moved = self._loads(weights)
-            factor = self.norm.factor
-            sensors = single_errors(self.workspace, self.equation, factor, adjoint, loads)
-            states = single_errors(self.workspace, self.equation, factor, columns)
-            cross, remainder = np.zeros((adjoint.count, columns.count)), 0.0
-            sensors = sensors.beside(np.zeros_like(sensors.total), moved / float(np.sqrt(np.min(self._least()))))
-        else:
-            (sensors, states), cross, remainder = found.blocks, found.cross[0, 1], found.remainder
+            found = self._one_by_one(weights, adjoint, *others)
+        sensors, *states = found.blocks
         if self.representers.rest.nnz:
             sensors = sensors.beside(*self._oscillation(weights))
-        return sensors, states, cross, remainder
+        return replace(found, blocks=(sensors, *states))
+
+    def _one_by_one(self, weights: Array, adjoint: Columns, *others: Columns) -> BlockErrors:
+        loads, moved = self._loads(weights)
+        sensors = single_errors(self.workspace, self.equation, self.norm.factor, adjoint, loads)
+        sensors = sensors.beside(np.zeros_like(sensors.total), moved / float(np.sqrt(np.min(self._least()))))
+        states = [single_errors(self.workspace, self.equation, self.norm.factor, block) for block in others]
+        cross = {(0, j + 1): np.zeros((adjoint.count, block.count)) for j, block in enumerate(others)}
+        return BlockErrors((sensors, *states), cross, 0.0)
 
     def friedrichs(self) -> float:
         """``‖v‖ <= C ‖v‖_V``."""
@@ -112,16 +118,73 @@ class SourceErrors:
     def _oscillation(self, weights: Array) -> tuple[Array, Array]:
         """What densities that vary on elements add to the residuals of adjoint states: a Gram matrix, and norms.
 
-        On an element, ``‖sum_i c_i rest_i‖² <= sum_i c_i² ‖rest_i‖ sum_j ‖rest_j‖``, times ``h_K² / (pi² a_K)``; and for
-        one combination it is at most the sum of the norms.
+        On an element, ``‖sum_i c_i rest_i‖² <= sum_i c_i² ‖rest_i‖ sum_j ‖rest_j‖``, times ``h_K² / (j² a_K)``; for one
+        combination it is at most the sum of the norms. Poincaré's constant of an element is at most ``h_K / j`` with
+        j = pi, and with the first zero of the Bessel function J_1 on a triangle.
         """
-        share = diags(self.workspace.facets.diameters**2 / (np.pi**2 * self._least()))
+        j = TRIANGLE if self.basis.mesh.t.shape[0] == 3 else np.pi
+        share = diags(self.workspace.facets.diameters**2 / (j**2 * self._least()))
         norms = self.representers.rest.sqrt()
         together = np.asarray(norms.sum(axis=1)).ravel()
         diagonal = (share @ norms).T @ together
         combined = norms @ csr_matrix(np.abs(weights).T)
         single = np.sqrt(np.asarray((share @ combined.multiply(combined)).sum(axis=0)).ravel())
         return (weights * diagonal) @ weights.T, single
+
+
+def sensor_errors(problem: Problem, whitening: Array) -> tuple[Basis, EnergyErrors]:
+    """Adjoint states ``z_ih`` of the whitened sensors with the Gram matrix of their energy errors, and their basis.
+
+    ``‖sum_i w_i (z_i - z_ih)‖_V² <= w' total w`` for every w: an affine estimate ``w.y`` of a functional psi of the
+    source has the exact representer ``sum_i w_i z_i - psi``, of which that much is not known.
+
+    Parameters
+    ----------
+    whitening
+        The matrix ``L^-1`` of ``C = L L'``; for other combinations of the sensors their weights, a row for each.
+
+    Raises
+    ------
+    UncertifiedError
+        The problem is no elliptic equation with an unknown source, its sensors are not bounded functionals that are
+        known, or the bounds would be estimates.
+    """
+    equation = source_equation(problem)
+    who, what = "a continuous guarantee", "sensors with known densities, such as Average- or RegionSensors"
+    if required(equation.sensors.representers(), who, what, equation.sensors).loads is not None:
+        problem = cut_at_sensors(problem)
+        (equation,) = problem.states
+    errors = SourceErrors(problem, equation, homogeneous=True)
+    system = required(equation.system(), who, "a stationary linear equation", problem)
+    sensors = whitening @ dense(equation.sensors.matrix)
+    states = np.zeros((equation.basis.N, len(whitening)))
+    states[equation.free] = system.factor.solve(sensors.T[equation.free])
+    found = errors.errors(whitening, Columns(states, errors.constants, errors.densities(whitening)))
+    return equation.basis, found.blocks[0]
+
+
+def source_equation(problem: Problem) -> StateEquation:
+    """The one state equation of a problem with an unknown source.
+
+    Raises
+    ------
+    UncertifiedError
+        There is none, or the source of its strong form is not the parameter, up to something known.
+    """
+    who, space = "guarantee='continuous'", problem.parameters
+    what = "a map in closed form, or one elliptic equation with an unknown source, as EllipticSource has it"
+    equation = problem.states[0] if len(problem.states) == 1 else None
+    zero = None if equation is None else strong_form(equation, np.zeros(space.basis.N))
+    if equation is None or zero is None or zero.unknown != "source":
+        return required(None, who, what, problem)
+    q = np.asarray(space.matrix @ np.cos(1.0 + np.arange(space.dimension)))
+    strong, sampler = strong_form(equation, q), Sampler(equation.basis.mesh, 2 * degree(space.basis))
+    assert strong is not None
+    values = sampler.values(space.basis, q)
+    off = np.abs(strong.source.at(sampler) - zero.source.at(sampler) - values).max()
+    if not off <= CONTRADICTION * np.abs(values).max():
+        raise UncertifiedError(f"the source in the strong form of a {type(problem).__name__} is not the parameter")
+    return equation
 
 
 def _homogeneous(boundary: BoundaryConditions) -> BoundaryConditions:

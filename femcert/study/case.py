@@ -50,6 +50,18 @@
     pde = 0.1
     tolerance = 0.0
 
+Several experiments that share the unknown: tables ``[[experiment]]``, each with what is its own of ``problem``,
+``boundary``, ``sensors`` and ``data``; what all share stays in the tables above.
+
+.. code-block:: toml
+
+    [[experiment]]
+    boundary.neumann = { left = 1.0 }
+    data = { file = "first.csv" }
+    [[experiment]]
+    boundary.neumann = { right = 1.0 }
+    data = { file = "second.csv" }
+
 For ``femcert refine``, a source that is known, on finer and finer meshes: tables ``mesh``, ``problem`` (with
 ``source``, a number or a table by subdomain), ``boundary``, and ``study`` with the options of `refinement_study`.
 
@@ -60,8 +72,9 @@ formula in x and y, or a table of these by subdomain or boundary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,15 +85,17 @@ from ..certificate import Rule
 from ..checks import known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
-from ..problem import Candidate, Data, EllipticSource, HeatInitial, Problem, RegionSensors, RegionSpace
+from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
+from ..problem.space import ParameterSpace
 from ..selection import Selection, Tikhonov, no_harm
 from ..timing import stage
 from .conditions import boundary_values, coefficient_value, state_basis
+from .experiments import Part, experiments_of, said_before, stacked
 from .keys import Table, check_choice, checked_table, parsed_file, shown
-from .kinds import BASELINES, CLASSES, PROBLEMS, RULES, SENSORS, candidate_of, read_mesh
+from .kinds import BASELINES, CLASSES, RULES, candidate_of, read_mesh
 from .level import Case
-from .measurements import Dataset, Measurements
+from .measurements import Measurements
 from .refinement import Plan
 from .truths import BOUNDING, admissible, regions_of
 
@@ -88,7 +103,8 @@ Made = TypeVar("Made")
 
 COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
 SECTIONS = (
-    "mesh", "problem", "boundary", "class", "sensors", "data", "regions", "baseline", "candidate", "rule", "output",
+    "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "regions", "baseline", "candidate", "rule",
+    "output",
 )  # fmt: skip
 NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate")
 REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
@@ -244,14 +260,14 @@ def _refine(record: Mapping[str, Any], folder: Path) -> RefineCase:
 
 
 def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
-    _checked(record, SECTIONS, NEEDED)
     # What needs no mesh comes first: a mistake there should not cost the time to read one.
+    parts = []
+    for words, each in experiments_of(record):
+        with said_before(words):
+            _checked(each, SECTIONS, NEEDED)
+            parts.append(Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
-    section = Table.read(record["problem"], "problem", PROBLEMS, ("degree",))
-    check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
     admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
-    sensors = Table.read(record["sensors"], "sensors", SENSORS)
-    dataset: Dataset = Table.read(record["data"], "data", Dataset)()
     solver = Table.read(record["baseline"], "baseline", BASELINES) if "baseline" in record else None
     candidates = _candidates(record["candidate"])
     decides = Table.read(record["rule"], "rule", RULES, ("tolerance",)) if "rule" in record else None
@@ -260,8 +276,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     rule: Rule | None = None if decides is None else decides()
     asked = Table.read(record["regions"], "regions", regions_of) if "regions" in record else None
     files = _files(record.get("output", {}))
-    tables = {"mesh": mesh, "problem": section, "class": admitted, "sensors": sensors}
-    problem, data = _problem_and_data(tables, record.get("boundary", {}), dataset, folder)
+    problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     return CertifyCase(
         problem=problem,
         data=data,
@@ -276,8 +291,8 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in candidates.values()))
             if key in table.values
         }
-        | ({} if dataset.file is None else {"data.file": folder / dataset.file}),
-        noise=dataset.noise_words(),
+        | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
+        noise=parts[0].dataset.noise_words(),
     )
 
 
@@ -308,24 +323,40 @@ def _files(value: Any) -> tuple[str, ...]:
 
 
 def _problem_and_data(
-    tables: Mapping[str, Table], boundary: Any, dataset: Dataset, folder: Path
+    file: Table, admitted: Table, parts: Sequence[Part], folder: Path, *, several: bool
 ) -> tuple[Problem, Data]:
-    mesh = _mesh(tables["mesh"], folder)
+    mesh, degree = _mesh(file, folder), parts[0].degree
+    if any(part.degree != degree for part in parts):
+        raise InputError("problem.degree differs between the experiments; expected one for all")
     with stage("problem", f"{mesh.nelements:,} elements"):
-        section = tables["problem"]
-        conditions = boundary_values(boundary, mesh, section)
-        measured = dataset.read(mesh.dim(), folder)
-        data = dataset.data(measured)
-        values = _with_times(section, measured)
-        if (announced := _announced(tables["sensors"])) is not None:
-            # Before they are built: a slip of the keyboard may ask for more than fits into memory.
-            times = values.get("times", [1])
-            _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
-        basis = state_basis(mesh, section.more.get("degree", 1))
-        space = admissible(tables["class"], basis, folder)
-        sensors = _sensors(tables["sensors"], basis, measured)
-        values = {**values, **_coefficients(section, mesh)}
-        problem = section(values=values, basis=basis, parameters=space, sensors=sensors, **conditions)
+        basis = state_basis(mesh, degree)
+        space = cache(lambda: admissible(admitted, basis, folder))
+        found = []
+        for part in parts:
+            with said_before(part.words):
+                found.append(_experiment(part, basis, space, folder))
+        if not several:
+            return found[0]
+        data = stacked([data for _, data in found], [part.dataset for part in parts])
+        return Experiments([problem for problem, _ in found], parameters=space()), data
+
+
+def _experiment(
+    part: Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path
+) -> tuple[Problem, Data]:
+    """The problem and the data of a part."""
+    section, mesh = part.section, basis.mesh
+    conditions = boundary_values(part.boundary, mesh, section)
+    measured = part.dataset.read(mesh.dim(), folder)
+    data = part.dataset.data(measured)
+    values = _with_times(section, measured)
+    if (announced := _announced(part.sensors)) is not None:
+        # Before they are built: a slip of the keyboard may ask for more than fits into memory.
+        times = values.get("times", [1])
+        _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
+    sensors = _sensors(part.sensors, basis, measured)
+    values = {**values, **_coefficients(section, mesh)}
+    problem = section(values=values, basis=basis, parameters=space(), sensors=sensors, **conditions)
     _check_count(data, problem.observation_count)
     return problem, data
 

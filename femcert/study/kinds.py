@@ -114,7 +114,7 @@ def candidate_of(
         return made
     if made.optimality is not None:
         raise InputError("optimality is given, and in candidate.file too; expected one of them")
-    known = {"mesh": problem.basis.mesh, "interpolation": made.interpolation}
+    known = {"mesh": problem.mesh, "interpolation": made.interpolation}
     return Candidate(made.state, made.parameter, number(optimality, "optimality", least=0.0), made.name, **known)
 
 

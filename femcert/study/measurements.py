@@ -195,11 +195,12 @@ class Dataset:
                 raise InputError("nothing is said of the noise; expected data.std, data.relative or data.noise_level")
             return Data.gaussian(
                 values, std=deviations, relative=self.relative, reference=self.reference, covariance=covariance,
-                confidence=self._confidence,
+                confidence=self.level,
             )  # fmt: skip
 
     @property
-    def _confidence(self) -> float:
+    def level(self) -> float:
+        """The confidence of Gaussian data."""
         return CONFIDENCE if self.confidence is None else self.confidence
 
     def noise_words(self) -> str:
@@ -207,7 +208,7 @@ class Dataset:
         if self.noise_level is not None:
             return "given in the case"
         spread = "deviations" if self.covariance is None else "covariance"
-        return f"Gaussian noise with the given {spread} stays below it with probability {self._confidence:g}"
+        return f"Gaussian noise with the given {spread} stays below it with probability {self.level:g}"
 
 
 def _both_or_none(one: Any) -> str:

@@ -241,14 +241,6 @@ def test_covariances():
         guaranteed_parts(other.problem, data, candidate, stability=parts.stability)
 
 
-def test_a_constant_from_a_file_is_computed_again():
-    case = on_line(16, ElementLineP1, 30.0)
-    _, data, candidate = case.draw(0)
-    loaded = fc.Stability.from_dict(case.stability.to_dict())
-    parts = guaranteed_parts(case.problem, data, candidate, stability=loaded)
-    assert parts.radius == guaranteed_parts(case.problem, data, candidate, stability=case.stability).radius
-
-
 def test_refused():
     case = on_line(16, ElementLineP1, 30.0)
     _, data, candidate = case.draw(0)

@@ -40,11 +40,6 @@ class Linear:
         return np.concatenate([np.full((1, *x.shape[1:]), 0.5), np.zeros((len(x) - 1, *x.shape[1:]))])
 
 
-def between(problem, x, function=load):
-    """What the interpolant of a function leaves of it, at points."""
-    return function(x) - problem.basis.probes(x) @ function(problem.basis.doflocs)
-
-
 def mean_square(problem, residual):
     """By a rule of order 12 in every element; the values of the interpolant as scikit-fem has them."""
     fine = Basis(problem.basis.mesh, ElementTriP1(), intorder=12)
@@ -91,20 +86,6 @@ def test_an_envelope_of_the_functions_alone_is_not_one():
     candidate = fc.Candidate.from_functions(problem, state=Sine(), parameter=load, envelope=1e-6)
     with pytest.raises(fc.UncertifiedError, match=r"is not one: .* with the interpolated parameter"):
         certified(problem, candidate)
-
-
-def test_the_points_are_those_of_the_seed_and_the_functions():
-    problem = square(3)
-    u, B = Sine(1.0, 0.01), 20.0
-    candidate = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=B)
-    found = certified(problem, candidate, points=64, seed=5, zeta=0.1)
-    entropy = judge_of(fc.StochasticRadius(seed=5), problem)._entropy(candidate)
-    points = uniform_points(problem.basis.mesh, 64, np.random.default_rng(entropy)).x
-    r = -u.laplacian(points) - load(points) + between(problem, points)
-    assert found.residuals.pde.value == pytest.approx(np.sqrt(np.mean(r**2) + B**2 * np.sqrt(np.log(10) / 128)))
-    # They depend on the functions, not only on their values at the nodes.
-    plain = fc.Candidate(candidate.state, candidate.parameter)
-    assert entropy != judge_of(fc.StochasticRadius(seed=5), problem)._entropy(plain)
 
 
 @pytest.mark.parametrize("mesh", [MeshLine(np.linspace(0.0, 1.0, 17)), MeshTri().refined(3)])

@@ -115,18 +115,6 @@ def test_points_are_uniform(mesh):
         assert np.all(np.abs((points**power).mean(axis=1) - exact) < 4.5 * spread + 1e-9)
 
 
-def test_points_are_uniform_inside_one_quadrilateral():
-    # No parallelogram: the image of uniform reference points would crowd at the short side.
-    mesh = MeshQuad(np.array([[0.0, 1.0, 0.6, 0.4], [0.0, 0.0, 1.0, 1.0]]), np.array([[0], [1], [2], [3]]))
-    found = uniform_points(mesh, 50_000, np.random.default_rng(1))
-    points, cells = found.x, found.cells
-    assert not cells.any()
-    # The width falls linearly from 1 to 0.2, so the share below y is (y - 0.4 y^2) / 0.6.
-    levels = np.linspace(0.0, 1.0, 11)
-    share = np.diff((levels - 0.4 * levels**2) / 0.6)
-    assert chisquare(np.histogram(points[1], levels)[0], 50_000 * share).pvalue > 1e-4
-
-
 def test_hoeffding_by_hand():
     squares = np.array([0.0, 1.0, 0.5, 0.5])
     assert hoeffding(squares, 2.0, 0.05) == pytest.approx(0.5 + 2.0 * np.sqrt(np.log(20.0) / 8.0), rel=1e-14)
@@ -215,3 +203,15 @@ def test_it_covers_all_times_of_a_heat_problem():
     assert np.mean(np.array(values) >= truth) >= 0.8
     close = judge_of(fc.StochasticRadius(points=300_000, seed=0), problem).physics(candidate, None).value
     assert truth <= close <= 1.1 * truth
+
+
+def test_points_are_uniform_inside_one_quadrilateral():
+    # No parallelogram: the image of uniform reference points would crowd at the short side.
+    mesh = MeshQuad(np.array([[0.0, 1.0, 0.6, 0.4], [0.0, 0.0, 1.0, 1.0]]), np.array([[0], [1], [2], [3]]))
+    found = uniform_points(mesh, 50_000, np.random.default_rng(1))
+    points, cells = found.x, found.cells
+    assert not cells.any()
+    # The width falls linearly from 1 to 0.2, so the share below y is (y - 0.4 y^2) / 0.6.
+    levels = np.linspace(0.0, 1.0, 11)
+    share = np.diff((levels - 0.4 * levels**2) / 0.6)
+    assert chisquare(np.histogram(points[1], levels)[0], 50_000 * share).pvalue > 1e-4

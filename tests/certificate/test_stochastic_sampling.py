@@ -151,15 +151,6 @@ def test_importance_over_elements_and_times():
         assert truth <= importance < uniform
 
 
-def test_a_residual_of_zero_has_nothing_to_sample():
-    problem = source()
-    for bound, sampling in ALL:
-        plan = Plan.importance(problem.basis.mesh, np.zeros((problem.basis.mesh.nelements, 1)))
-        assert plan.envelope == 0.0
-        exact = fc.Candidate.from_coefficients(problem, [0.0, 0.0])
-        assert physics(problem, exact, bound=bound, sampling=sampling) == 0.0
-
-
 def test_the_record_of_the_rule():
     record = fc.StochasticRadius(bound="betting", sampling="importance").to_dict()
     assert (record["bound"], record["sampling"]) == ("betting", "importance")

@@ -258,3 +258,17 @@ def test_operator_under_shift(run, torch):
         assert int(row["trials"]) == 200
         assert int(row["rejected_by_Dominance"]) >= int(row["worse"])
         assert int(row["accepted_although_worse_by_Dominance"]) == 0
+
+
+def test_evidence_on_l_shape(run):
+    demo = run("ex13_evidence_on_l_shape")
+    case = demo.case
+    # The truth is none of a span, and the learned map differs from it where it is refuted only.
+    modes = fc.EigenmodeSpace(case.problem.basis, 12)
+    assert modes.norm(modes.project(case.truth)[1]) > 0.05 * modes.norm(case.truth)
+    assert case.evidence.scope == "discrete"
+    text = demo.words(case)
+    assert "learned map claims 0.72 in 'north west'" in text
+    assert "unless the norm exceeds" in text
+    # Another measurement, the same story.
+    demo.check(demo.main(seed=3))

@@ -17,7 +17,7 @@ import femcert as fc
 from femcert.evidence.conformal import Posterior
 from femcert.evidence.sights import observed
 
-TRUTHS, SAMPLES = 150, 400
+TRUTHS, SAMPLES = 120, 400
 
 
 def psi_of(k, n=3, seed=3):

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from zoo import l_shape, source
 
 import femcert as fc
+from femcert.linalg import factorization_count
 
 # Two ways of scaling the same numbers.
 CLOSE = 1e-9
@@ -124,6 +125,18 @@ def test_the_greedy_order_takes_the_sensor_that_lowers_the_mean_square_error_mos
         taken.append(int(best))
     errors = [error(found.order[:n]) for n in range(1, 7)]
     assert all(b <= a for a, b in pairwise(errors))
+
+
+def test_rows_of_the_table_solve_nothing():
+    problem = on_l_shape(CLASSES["ball"])
+    asked = functionals(problem.basis)
+    fc.design(problem, asked, std=0.01, counts=[12])
+    before = factorization_count()
+    many = fc.design(problem, asked, std=np.geomspace(1e-4, 1.0, 9), counts=range(1, 13), order="greedy")
+    # The form of the ball, and nothing for 108 rows and the question.
+    assert factorization_count() - before <= 1
+    assert many.needed(0.5) is not None
+    assert factorization_count() - before <= 1
 
 
 def test_bounds_leave_half_of_the_level():

@@ -101,6 +101,20 @@ def test_free_directions_and_model_errors_do_not_grow_with_the_radius():
     assert at.lower[0] < 1.0 < at.upper[0]
 
 
+def test_a_radius_is_a_number_also_where_that_of_the_class_came_from_samples():
+    def space(basis):
+        fields = np.random.default_rng(0).uniform(0.2, 1.0, (40, 1)) * np.cos(basis.doflocs[0])
+        return fc.FullSpace(basis).within_ball(samples=fields, norm="h1", length=0.5)
+
+    problem = source(l_shape(), parameters=space, sensors=12)
+    found = fc.evidence(problem, data(problem, np.full(12, 0.05), 0.01))
+    assert "like the samples" in found.assumption
+    assert found.confidence == pytest.approx(0.90)
+    at = found.sensitivity(fc.Mean(problem.basis), [1.0, 2.0])
+    assert at.confidence == pytest.approx(0.95)
+    assert at.claim == "for every truth with H1 norm (length 0.5) at most the radius (discrete)"
+
+
 def test_a_noisy_reading_has_no_breakdown():
     _, psi, found = case()
     at = found.sensitivity(fc.Prediction(psi, std=0.5), RADII)

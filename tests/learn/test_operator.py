@@ -193,9 +193,3 @@ def test_the_same_class_of_another_session_is_taken(trained_on_plate, tmp_path):
     order, cells = np.random.default_rng(0).permutation(mesh.nvertices), np.arange(mesh.nelements)[::-1]
     again = plate(MeshTri(mesh.p[:, order], np.argsort(order)[mesh.t[:, cells]]))
     assert loaded(again, data).parameter == pytest.approx(expected[order], rel=1e-6, abs=1e-6 * np.abs(expected).max())
-
-
-def test_a_file_that_does_not_say_its_class_is_refused(trained, tmp_path):
-    np.savez(tmp_path / "old.npz", **trained[1]._arrays)
-    with pytest.raises(fc.InputError, match="does not say which class it was trained for; train and save"):
-        NeuralOperator.load(tmp_path / "old.npz")

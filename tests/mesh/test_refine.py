@@ -138,13 +138,6 @@ def test_marked_triangles_are_divided_in_four():
     assert fine.nelements < mesh.nelements + 30
 
 
-def test_all_elements_is_uniform():
-    mesh = load_mesh(MESHES / "disc.msh")
-    all_of_them, uniform = refined(mesh, np.arange(mesh.nelements)), refined(mesh)
-    np.testing.assert_array_equal(all_of_them.p, uniform.p)
-    np.testing.assert_array_equal(all_of_them.t, uniform.t)
-
-
 def test_lines_run_from_left_to_right():
     mesh = MeshLine(np.array([0.0, 0.2, 0.7, 1.0])).with_subdomains({"right": lambda x: x[0] > 0.2})
     mesh = mesh.with_boundaries({"end": lambda x: x[0] == 1.0})
@@ -167,15 +160,6 @@ def test_problems_take_refined_meshes(mesh, element):
     sensors = PointSensors(basis, np.full((1, mesh.dim()), 0.3))
     problem = EllipticSource(basis, parameters=FullSpace(basis), sensors=sensors)
     assert problem.solve(np.ones(basis.N)).max() > 0.05
-
-
-@pytest.mark.parametrize(
-    ("elements", "word"),
-    [([8], "from 0 to 7"), ([-1], "from 0 to 7"), ([0.5], "float64"), ([True], "bool"), (3, "shape"), ([[1]], "shape")],
-)
-def test_impossible_elements(elements, word):
-    with pytest.raises(InputError, match=word):
-        refined(MeshTri.init_sqsymmetric(), elements)
 
 
 def test_quadrilaterals_only_as_a_whole():

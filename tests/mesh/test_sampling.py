@@ -143,18 +143,6 @@ def test_rules_have_positive_weights_and_their_order(vertices, order):
             assert (x[0] ** i * x[1] ** j) @ sampler.W == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", MESHES)
-def test_points_instead_of_a_rule(rng, name):
-    mesh = MESHES[name]()
-    X = rng.uniform(0.0, 0.5, (mesh.dim(), 7))
-    basis = Basis(mesh, ELEMENTS[mesh.t.shape[0]][2](), quadrature=(X, np.ones(7)))
-    u = rng.standard_normal(basis.N)
-    for sampler in (Sampler(mesh, 0, points=X), Sampler(mesh, 3).at_points(X)):
-        np.testing.assert_allclose(sampler.values(basis, u), np.asarray(basis.interpolate(u)), atol=1e-12)
-        np.testing.assert_allclose(sampler.gradients(basis, u), np.asarray(basis.interpolate(u).grad), atol=1e-10)
-        assert np.all(np.isnan(sampler.W))
-
-
 @pytest.mark.parametrize("kind", ["tri any order", "bent quad"])
 def test_functions_with_signs(rng, kind):
     # The transpose: moments of a space are the derivative of int f u + g . grad u with respect to the dofs of u.

@@ -94,15 +94,6 @@ def test_renumbered_meshes_give_the_values_themselves(name):
     assert np.array_equal(same.state, problem.solve(same.parameter))
 
 
-def test_a_finer_mesh_with_the_same_nodes_is_still_interpolated():
-    """The nodal values are those given, but not the field between the nodes."""
-    problem, fine = full_problem(unit_basis("tri P1", 4)), unit_basis("tri P1", 8)
-    candidate = fc.Candidate.from_basis(problem, fine, parameter=quadratic(fine.doflocs))
-    assert np.allclose(candidate.parameter, quadratic(problem.basis.doflocs), rtol=0.0, atol=1e-15)
-    assert candidate.interpolation.distance < 1e-12
-    assert candidate.interpolation.relative["parameter"] > 1e-3
-
-
 @pytest.mark.parametrize("flip", [False, True])
 def test_discs_of_other_edges(flip):
     """Nodes on the circle lie outside of the other polygon: the nearest edge gives their value, and that is said."""

@@ -6,7 +6,7 @@ import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
-from zoo import unit_basis, unit_mesh
+from zoo import unit_mesh
 
 import femcert as fc
 from femcert.errors import InputError
@@ -66,14 +66,6 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
     made = [zoo.source(basis, conductivity=a, **common) for a in (ramp, {"a": ramp, "b": ramp})]
     constants = [fc.stability(problem, guarantee="continuous").constant.value for problem in made]
     assert constants[0] == pytest.approx(constants[1], rel=1e-12)
-
-
-def test_function_sees_quadrature_points():
-    basis = unit_basis("bent quad Q2", 3)
-    x = np.asarray(basis.global_coordinates())
-    assert np.array_equal(at_quadrature(lambda x: x[0] * x[1], basis, "a"), x[0] * x[1])
-    # Integrals of the coefficient over the mesh: x y over the unit square.
-    assert np.sum(at_quadrature(lambda x: x[0] * x[1], basis, "a") * basis.dx) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(

@@ -98,26 +98,6 @@ def test_robin_and_insulated_sides():
     assert np.allclose(means, means[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("scheme", ["backward-euler", "crank-nicolson", "exact"])
-def test_residuals(scheme):
-    basis = unit_basis("quad Q1", 5)
-    problem = heat(basis, times=[0.05, 0.1], steps=8, scheme=scheme)
-    rng = np.random.default_rng(1)
-    q = rng.standard_normal(basis.N)
-    states = problem.solve(q)
-    assert np.abs(problem.residual(states, q)).max() < 1e-13
-    e = np.zeros(basis.N)
-    e[problem.free] = rng.standard_normal(len(problem.free))
-    off = states + np.column_stack([np.zeros(basis.N), e])
-    expected = problem.mass @ e
-    expected[problem.boundary.prescribed] = 0.0
-    found = problem.residual(off, q)
-    assert np.abs(found[:, 0]).max() < 1e-13
-    assert np.allclose(found[:, 1], -expected, atol=1e-13)
-    assert problem.boundary_defect(states, q) < 1e-15
-    assert problem.boundary_defect(states + 1.0, q) == pytest.approx(2.0, rel=1e-12)  # sqrt of the perimeter
-
-
 @pytest.mark.parametrize(("scheme", "theta"), [("backward-euler", 1.0), ("crank-nicolson", 0.5)])
 def test_residual_of_a_trajectory(scheme, theta):
     basis = unit_basis("tri P1", 5)
@@ -192,19 +172,6 @@ def test_region_initial_value():
         assert problem.observe(problem.solve(space.field([1.0]))) == pytest.approx(expected, rel=1e-3)
 
 
-def test_variable_diffusivity():
-    """By subdomain table and by array the same; where it is small, heat stays."""
-    mesh = unit_mesh("line", 20).with_subdomains({"slow": lambda x: x[0] < 0.5, "fast": lambda x: x[0] > 0.5})
-    basis = Basis(mesh, ElementLineP1())
-    per_element = np.where(mesh.p[0, mesh.t].mean(axis=0) < 0.5, 1e-3, 1.0)
-    q = np.sin(2 * np.pi * basis.doflocs[0])
-    solutions = [heat(basis, diffusivity=value).solve(q) for value in (per_element, {"slow": 1e-3, "fast": 1.0})]
-    assert np.array_equal(*solutions)
-    x = basis.doflocs[0]
-    assert solutions[0][np.argmin(np.abs(x - 0.25))] > 0.9
-    assert abs(solutions[0][np.argmin(np.abs(x - 0.75))]) < 0.25
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -269,3 +236,16 @@ def test_the_exponential_on_graded_lines(smallest, mass):
     assert found.radius.side == "upper"
     assert found.contains(truth)
     assert found.sharpness(truth) < 5.0
+
+
+def test_variable_diffusivity():
+    """By subdomain table and by array the same; where it is small, heat stays."""
+    mesh = unit_mesh("line", 20).with_subdomains({"slow": lambda x: x[0] < 0.5, "fast": lambda x: x[0] > 0.5})
+    basis = Basis(mesh, ElementLineP1())
+    per_element = np.where(mesh.p[0, mesh.t].mean(axis=0) < 0.5, 1e-3, 1.0)
+    q = np.sin(2 * np.pi * basis.doflocs[0])
+    solutions = [heat(basis, diffusivity=value).solve(q) for value in (per_element, {"slow": 1e-3, "fast": 1.0})]
+    assert np.array_equal(*solutions)
+    x = basis.doflocs[0]
+    assert solutions[0][np.argmin(np.abs(x - 0.25))] > 0.9
+    assert abs(solutions[0][np.argmin(np.abs(x - 0.75))]) < 0.25

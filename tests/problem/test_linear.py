@@ -239,22 +239,6 @@ def test_residual_mass(mass):
     assert e[problem.free] @ problem.residual_mass @ e[problem.free] == pytest.approx(e @ M @ e, rel=1e-12)
 
 
-def test_simulate():
-    problem = elliptic("tri P1")
-    q = problem.basis.doflocs[0]
-    exact = problem.observe(problem.solve(q))
-    assert np.array_equal(problem.simulate(q).values, exact)
-    assert problem.simulate(q).noise_level == 0.0
-    noisy = problem.simulate(q, noise=0.1, seed=4)
-    assert np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=4).values)
-    assert not np.array_equal(noisy.values, problem.simulate(q, noise=0.1, seed=5).values)
-    sizes = [np.linalg.norm(problem.simulate(q, noise=0.1, seed=seed).values - exact) for seed in range(200)]
-    # E‖e‖² = (0.1 ‖H u‖)².
-    assert np.sqrt(np.mean(np.square(sizes))) == pytest.approx(0.1 * np.linalg.norm(exact), rel=0.15)
-    with pytest.raises(fc.InputError, match=r"noise is -0\.1"):
-        problem.simulate(q, noise=-0.1)
-
-
 SENSORS = fc.PointSensors(unit_basis("tri P1", 4), [[0.5, 0.4]])
 SIMULATED = {
     "elliptic": lambda: elliptic("tri P1"),

@@ -129,26 +129,6 @@ def test_jacobian_by_columns_and_by_rows(forms, name, options):
     assert np.allclose(rows, columns, rtol=0, atol=1e-10 * np.abs(columns).max())
 
 
-def test_batches_of_right_hand_sides():
-    basis = unit_basis("tri P1", 7)
-    q = 1.0 + basis.doflocs[0]
-    by_columns = nonlinear("cubic", basis, (fc.CosineSpace, 20), sensors=37).jacobian(q)
-    by_rows = nonlinear("cubic", basis, fc.FullSpace, sensors=37).jacobian(q)
-    assert by_columns.shape == (37, 20)
-    assert np.allclose(by_columns, by_rows @ fc.CosineSpace(basis, 20).matrix, rtol=0, atol=1e-12)
-
-
-def test_region_parameter():
-    basis = unit_basis("tri P1", 6)
-    half = basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5
-    space = fc.RegionSpace(basis, [np.flatnonzero(half), np.flatnonzero(~half)])
-    problem = nonlinear("cubic", basis, space)
-    J = problem.jacobian(space.field([2.0, 5.0]))
-    assert taylor_order(
-        lambda t: problem.observe(problem.solve(space.field([2.0 + t, 5.0 - 2 * t]))), J @ [1.0, -2.0]
-    ) == pytest.approx(2.0, abs=0.1)
-
-
 def test_residual_is_that_of_the_equation():
     basis = unit_basis("tri P1", 6)
     problem = nonlinear("quasilinear", basis, fc.FullSpace, dirichlet=lambda x: x[1])

@@ -1,5 +1,6 @@
 """Integrals along given segments against closed forms, whole lines and each other; piecewise constant images."""
 
+import meshio
 import numpy as np
 import pytest
 from skfem import Basis, ElementQuad0, ElementTriP0, ElementTriP1, ElementTriP2, MeshTri
@@ -198,3 +199,17 @@ def test_rays_that_are_refused(options, message):
     basis = unit_basis("tri P1", 4)
     with pytest.raises(fc.InputError, match=message):
         fc.RaySensors(basis, **options)
+
+
+def test_a_piecewise_constant_image_on_the_page_and_in_a_file(tmp_path):
+    basis = Basis(unit_mesh("tri", 4), ElementTriP0())
+    space = fc.FullSpace(basis).within_ball(5.0, norm="l2")
+    problem = fc.Tomography(basis, parameters=space, rays=segments(20))
+    truth = np.where(np.arange(basis.N) % 3 == 0, 1.0, 2.0)
+    data = problem.simulate(truth, noise=0.01)
+    found = fc.no_harm(
+        problem, data, baseline=fc.Tikhonov(weight=1e-3), learned=fc.Candidate(None, truth), rule=fc.ResidualRadius()
+    )
+    assert "Tomography" in fc.write_report(found, tmp_path / "page.html").read_text()
+    written = meshio.read(fc.write_fields(found, tmp_path / "fields.vtu"))
+    np.testing.assert_allclose(written.cell_data["learned_parameter"][0], truth)

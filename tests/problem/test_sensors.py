@@ -123,16 +123,6 @@ def test_bad_matrices(matrix, message):
         fc.MatrixSensors(matrix)
 
 
-def test_shapes_of_points():
-    line, plane = unit_basis("line P1", 8), unit_basis("tri P1", 4)
-    for points in ([0.2, 0.7], [[0.2], [0.7]]):
-        assert fc.PointSensors(line, points).points.tolist() == [[0.2], [0.7]]
-    rows = [[0.2, 0.7], [0.1, 0.5], [0.9, 0.6]]
-    assert fc.PointSensors(plane, rows).points.tolist() == rows
-    assert fc.PointSensors(plane, np.array(rows).T).points.tolist() == rows
-    assert fc.PointSensors(plane, rows[:2]).points.tolist() == rows[:2]  # two by two: a row per sensor
-
-
 @pytest.mark.parametrize("make", [fc.PointSensors, lambda b, x: fc.AverageSensors(b, x, radius=0.05)])
 @pytest.mark.parametrize(
     ("points", "message"),

@@ -104,19 +104,6 @@ def test_distance_to_an_l2_ball_is_an_upper_bound_of_the_minimum():
     assert truth * (1 - 1e-6) <= space.distance(q) <= 1.5 * truth
 
 
-def test_forms_of_norms():
-    basis = unit_basis("quad Q2", 3)
-    space = fc.FullSpace(basis)
-    x = basis.doflocs
-    q = x[0] ** 2 * x[1]
-    # Over the unit square: int x^4 y^2 = 1/15; int (2xy)² + x^4 = 4/9 + 1/5.
-    assert q @ space.form("l2") @ q == pytest.approx(1 / 15)
-    assert q @ space.form("h1-seminorm") @ q == pytest.approx(4 / 9 + 1 / 5)
-    assert q @ space.form("h1") @ q == pytest.approx(1 / 15 + 4 / 9 + 1 / 5)
-    assert space.norm(q) == pytest.approx(np.sqrt(1 / 15))
-    assert fc.FullSpace(basis, inner="euclidean").norm(q) == pytest.approx(np.linalg.norm(q))
-
-
 def test_full_space():
     basis = unit_basis("tri P1", 3)
     space = fc.FullSpace(basis)

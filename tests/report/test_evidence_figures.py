@@ -32,7 +32,7 @@ def texts(figure):
 def test_map_has_the_ends_of_discs(basis, tmp_path):
     found, truth = evidence_of(l_shape() if basis == "l-shape" else unit_basis(basis))
     space = found.problem.parameters
-    points, table, exact = evidence_figure._intervals(found, 0.3, False, truth)
+    points, table, exact = evidence_figure.smoothed_intervals(found, 0.3, False, truth)
     assert len(points) == len(table) == len(exact)
     # No two centres in the same cell of the grid, and none of the mesh far from all of them.
     gaps = np.linalg.norm(space.basis.mesh.p.T[:, None] - points, axis=2).min(axis=1)
@@ -48,7 +48,7 @@ def test_map_has_the_ends_of_discs(basis, tmp_path):
 def test_the_certain_part_is_that_of_the_signs():
     found, _ = evidence_of(unit_basis("tri P1", 12), lambda x: np.full(x.shape[1], 0.8), sensors=40)
     mesh = found.problem.basis.mesh
-    points, table, _ = evidence_figure._intervals(found, 0.3, False, None)
+    points, table, _ = evidence_figure.smoothed_intervals(found, 0.3, False, None)
     figure = evidence_figure._maps(mesh, points, table, None, 0.3)
     names = [axes.get_title(loc="left") for axes in figure.axes[:3]]
     assert names == ["lower end", "upper end", "sign"]
@@ -63,7 +63,7 @@ def test_the_certain_part_is_that_of_the_signs():
 
 def test_a_line_has_bars():
     found, truth = evidence_of(unit_basis("line P1", 40))
-    points, table, exact = evidence_figure._intervals(found, 0.1, False, truth)
+    points, table, exact = evidence_figure.smoothed_intervals(found, 0.1, False, truth)
     figure = evidence_figure._band(found.problem.basis.mesh, points, table, exact, 0.1)
     bars = [len(each.get_segments()) for each in figure.axes[0].collections]
     assert sum(bars) == len(points)

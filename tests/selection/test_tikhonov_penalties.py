@@ -14,7 +14,7 @@ import femcert as fc
 from femcert.problem.noise import Bounded
 from femcert.residual.optimality import projected_norm
 from femcert.selection.penalty import SquaredNorm, variation
-from femcert.selection.splitting import Splitting, box
+from femcert.selection.splitting import Splitting, box, total_variation
 
 # What the splitting may leave of the objective, twice.
 GAP = 2e-4
@@ -220,6 +220,23 @@ def test_total_variation_against_a_smoothed_one(space, weight):
     assert J(c) >= J(x) * (1.0 - 0.01)
 
 
+@pytest.mark.parametrize("weight", [0.3, 3.0])
+def test_the_optimality_bounds_the_proximal_step_of_the_total_variation(weight):
+    problem = problem_of()
+    data, space = data_of(problem), problem.parameters
+    found = fc.Tikhonov(weight=weight, penalty="tv")(problem, data)
+    F, y = whitened(problem, data)
+    objective, c = Splitting(F, y, space, lambda x: x), found.parameter
+    G, L = space.gram.toarray(), objective.curvature
+    # The point of the proximal step: denoising of a gradient step, to many digits.
+    there = c - np.linalg.solve(G, F.T @ (F @ c - y)) / L
+    root = np.sqrt(L) * np.linalg.cholesky(G).T
+    denoised = Splitting(root, root @ there, space, lambda x: x)
+    term = total_variation(space, 0.5 * weight, 1.0)
+    p = denoised.minimize(csr_matrix(G.shape), [term], c, wanted=1e-11).coefficients
+    assert L * space.norm(c - p) <= found.optimality * (1.0 + 1e-3)
+
+
 def test_total_variation_finds_a_block_better_than_a_norm_does():
     basis = unit_basis("tri P1", 16)
     problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=np.arange(0.0, 180.0, 30.0), bins=12)
@@ -251,6 +268,27 @@ def test_the_certificate_of_a_bad_point_is_large():
     g = F.T @ (F @ (zero + 1.0) - y)
     assert optimality == pytest.approx(np.sqrt(g @ space.solve_gram(g)))
     assert gap > 0.1
+
+
+@pytest.mark.parametrize(
+    "options", [{"penalty": "tv"}, {"penalty": "tv", "bounds": (-1.0, 2.0)}, {"bounds": (0.5, None)}]
+)
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_data_of_constants(options, level):
+    problem = problem_of()
+    data = fc.Data(problem.observe(problem.solve(np.full(problem.basis.N, level))), 0.1)
+    found = fc.Tikhonov(weight=1e-6, **options)(problem, data).parameter
+    if "penalty" in options:
+        # No total variation, and no misfit.
+        assert_allclose(found, level, atol=1e-2)
+    assert found.min() >= options.get("bounds", (-np.inf,))[0]
+
+
+def test_sensors_that_see_nothing():
+    n = 4
+    blind = fc.MatrixProblem(operator=np.eye(n), load=np.eye(n), observe=np.zeros((2, n)))
+    with pytest.raises(fc.InputError, match="see no parameter"):
+        fc.Tikhonov(weight=1.0, bounds=(0.0, None))(blind, fc.Data(np.ones(2), 0.1))
 
 
 def test_no_weight_of_the_total_variation_explains_the_noise():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 
@@ -57,17 +57,3 @@ def test_resolution_is_high_where_the_sensors_are():
     assert near > far + 0.2
     assert np.all(found.directions.resolution(1e-3 * found.sigma_min) > 0.99)
     assert np.all(found.directions.resolution(1e3 * found.sigma_max) < 0.01)
-
-
-def test_refused():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 9)), ElementLineP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3, 0.5, 0.8])
-    )
-    directions = fc.stability(problem).directions
-    with pytest.raises(fc.InputError, match="there are 2 directions"):
-        directions.weakest(3)
-    with pytest.raises(fc.InputError, match="level"):
-        directions.resolution(0.0)
-    with pytest.raises(fc.InputError, match="level"):
-        directions.near_null(-1.0)

@@ -24,7 +24,7 @@ def on_ball(refinements, norm="h1", points=CORNERS):
 def test_no_close_eigenvalue_passes_for_the_least_one(shift):
     # The sensors are symmetric, or nearly: eigenvalues of several symmetries cross as the multiplier changes.
     modulus = Modulus(on_ball(4, points=CORNERS + shift * np.array([[0, 0], [0, 0], [0, 0], [0, 1], [0, -1]])))
-    modulus(np.geomspace(1e-5, 1.0, 9))
+    modulus(np.geomspace(1e-5, 1.0, 5))
     family = modulus._pencils
     assert family.gram.shape[0] > MOST_DENSE
     form, gram, observed = family.ball.unshifted.toarray(), family.gram.toarray(), family.adjoint() @ family.adjoint().T

@@ -14,7 +14,6 @@ from femcert.problem.nonlinear import NonlinearProblem
 from femcert.problem.sensors import PointLoads, Representers, Sensors
 from femcert.problem.space import ParameterSpace
 from femcert.problem.strong import Given, Interpolant, StrongForm
-from femcert.stability.continuous import continuous_error
 
 REACTION = 4.0
 AT = np.array([0.21, 0.4, 0.55, 0.83])
@@ -114,19 +113,6 @@ def test_the_constant_is_above_the_exact_one():
     F = np.sin(np.pi * np.outer(AT, j)) / ((np.pi * j) ** 2 + REACTION)
     truth = largest_gain(F, 0.5 * np.eye(2))
     assert truth <= fc.stability(problem, guarantee="continuous").constant.value <= 1.01 * truth
-
-
-def test_a_known_source_moves_predictions_and_not_the_constant():
-    basis, sensors = PLACES["intervals"]()
-    given = {"parameters": fc.SineSpace(basis, 3), "sensors": sensors}
-    columns = ParameterSpace(basis, given["parameters"].matrix)
-    plain = OwnSource(basis, parameters=columns, sensors=sensors)
-    moved = OwnSource(basis, parameters=columns, sensors=sensors, known=columns.matrix[:, 2])
-    one, other = (continuous_error(problem, None) for problem in (plain, moved))
-    assert other.forward == pytest.approx(one.forward, rel=1e-12)
-    expected, found = one.exact.predict(np.array([0.5, -1.0, 1.0])), other.exact.predict(np.array([0.5, -1.0, 0.0]))
-    assert np.all(np.abs(found.values - expected.values) <= found.errors + expected.errors)
-    assert found.values == pytest.approx(expected.values, rel=1e-9)
 
 
 def test_what_a_problem_does_not_offer_is_refused():

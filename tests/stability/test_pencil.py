@@ -58,7 +58,7 @@ def test_the_reduced_eigenvalue_is_the_least_one_from_below(mesh, norm):
         return
     found = Pencils(on_ball(MESHES[mesh](), norm), None)
     # In a seminorm constants weigh nothing, and larger multipliers than that only blur what the data see of them.
-    for kappa in found.balance * np.geomspace(1e-6, 1.0 if norm == "h1-seminorm" else 1e2, 5):
+    for kappa in found.balance * np.geomspace(1e-6, 1.0 if norm == "h1-seminorm" else 1e2, 3):
         value, vector = found.least(kappa)
         exact = least(found, kappa)
         # The dense eigensolver errs by this much itself.
@@ -145,16 +145,6 @@ def test_the_modulus_of_few_and_of_many_coordinates(seed):
         assert problem.parameters.norm(worst) >= bound.value * (1.0 - 2e-3)
         assert np.linalg.norm(problem.forward_matrix() @ worst) <= eps * (1.0 + 1e-9)
         assert np.sqrt(worst @ (problem.parameters.form("h1") @ worst)) <= few.radius * (1.0 + 1e-9)
-
-
-def test_many_sensors_and_many_global_modes():
-    basis = MESHES["P1"]()
-    modulus = Modulus(on_ball(basis, "h1", sensors=400))
-    assert modulus(1e-3).value <= 1.0011 * modulus.below(1e-3)
-    wave = fc.SineSpace(Basis(MeshLine(np.linspace(0, 1, 1201)), ElementLineP1()), 320).within_ball(1.0, norm="h1")
-    sensors = fc.PointSensors(wave.basis, np.linspace(0.05, 0.95, 15))
-    modulus = Modulus(fc.EllipticSource(wave.basis, parameters=wave, sensors=sensors))
-    assert modulus(1e-4).value <= 1.0011 * modulus.below(1e-4)
 
 
 @pytest.mark.parametrize("mesh", MESHES)
@@ -256,3 +246,13 @@ def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
     for point in modulus.points:
         exact = least(found, point.kappa)
         assert exact * (1.0 - 1e-2) <= point.eigenvalue <= exact * (1.0 + 1e-9)
+
+
+def test_many_sensors_and_many_global_modes():
+    basis = MESHES["P1"]()
+    modulus = Modulus(on_ball(basis, "h1", sensors=400))
+    assert modulus(1e-3).value <= 1.0011 * modulus.below(1e-3)
+    wave = fc.SineSpace(Basis(MeshLine(np.linspace(0, 1, 1201)), ElementLineP1()), 320).within_ball(1.0, norm="h1")
+    sensors = fc.PointSensors(wave.basis, np.linspace(0.05, 0.95, 15))
+    modulus = Modulus(fc.EllipticSource(wave.basis, parameters=wave, sensors=sensors))
+    assert modulus(1e-4).value <= 1.0011 * modulus.below(1e-4)

@@ -207,9 +207,6 @@ SENSORS = {
         fc.RaySensors(b, rays=([[-2, 0], [0, 0.1]], [[2, 0.3], [0.5, 0.5]])))),
     "semicolons": ('kind = "averages"\nradius = 0.2', "# a, b\nx; y;value\n0.1;0.2;3\n-0.5;0.5;4\n", lambda b: (
         fc.AverageSensors(b, [[0.1, 0.2], [-0.5, 0.5]], radius=0.2))),
-    "semicolons and a comma": ('kind = "points"', "x;y;value;head, m\n0.1;0.2;3;1\n", lambda b: (
-        fc.PointSensors(b, [[0.1, 0.2]]))),
-    "tabs": ('kind = "points"', "x\ty\tvalue\n0.1\t0.2\t3\n", lambda b: fc.PointSensors(b, [[0.1, 0.2]])),
     "averages": ('kind = "averages"\nradius = 0.2', "\ufeffx, y ,value\n0.1,0.2,3\n\n-0.5, 0.5,4\n", lambda b: (
         fc.AverageSensors(b, [[0.1, 0.2], [-0.5, 0.5]], radius=0.2))),
 }  # fmt: skip

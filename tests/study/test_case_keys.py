@@ -47,7 +47,7 @@ KEYS = {
         "stochastic": {*RULE, "points", "zeta", "seed", "bound", "sampling"},
         "guaranteed": {"state"},
         "exact": {"guarantee"},
-        "dominance": {"guarantee", "zeta"},
+        "dominance": {"guarantee", "seed", "thinning", "zeta"},
     },
 }
 
@@ -121,7 +121,7 @@ REFUSED = {
         changed(rule={"kind": "operational", "optimality": "certified"}), "rule.optimality is 'certified'",
     ),
     "unknown weight": (changed(rule={"kind": "operational", "pde": "sure"}), "rule: the weight pde"),
-    "ball without radius": (changed(**{"class": {"ball": {}}}), "class.ball: "),
+    "ball without radius": (changed(**{"class": {"ball": {}}}), "class.ball.radius is missing"),
     "unknown norm": (changed(**{"class": {"ball": {"radius": 1, "norm": "h3"}}}), "class.ball.norm is 'h3'"),
     "bins": (changed(sensors=None) | {"sensors": {"kind": "rays", "angles": 3}}, "sensors.bins is missing"),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2
 
 import femcert as fc
 from femcert.study import Case, refinement_study
-from femcert.study.study import COLUMNS, fitted_slope
+from femcert.study.study import COLUMNS
 
 # Energy of the solution of -Laplace u = 1, u = 0 on the boundary: ∫ u.
 ENERGY = {"square": 0.0351442537, "l-shape": 0.2140758036}
@@ -84,12 +84,6 @@ def test_a_uniform_study_on_the_line(line):
         assert line.rates[name] == pytest.approx(-1.0, abs=0.05)
 
 
-def test_without_data_there_are_no_radii(line):
-    for name in ("C_stab", "radius_baseline", "radius_learned", "decision"):
-        assert line.column(name) == [None] * 5
-    assert line.selections == (None,) * 5
-
-
 def test_uniform_on_the_square():
     mesh = MeshTri.init_sqsymmetric()
     study = refinement_study(in_plane(ENERGY["square"]), mesh=mesh, levels=5)
@@ -134,28 +128,6 @@ def test_a_baseline_alone():
     assert study.column("decision") == [None, None]
 
 
-def test_a_stability_constant_alone():
-    def build(mesh=LINE):
-        case = inverse(mesh, baseline=None, learned=None, rule=None, parameter=1.0)
-        return case
-
-    study = refinement_study(build, levels=2)
-    assert all(row.C_stab > 0.0 and row.radius_baseline is None for row in study.rows)
-
-
-def test_an_infinite_stability_constant_leaves_its_cells_empty():
-    def build(mesh=LINE):
-        basis = Basis(mesh, ElementLineP1())
-        sensors = fc.PointSensors(basis, [0.3, 0.6])
-        problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors)
-        data = problem.simulate(np.ones(basis.N))
-        return Case(problem, data=data, baseline=fc.Tikhonov(weight=1e-3), rule=fc.ResidualRadius())
-
-    study = refinement_study(build, levels=2)
-    assert study.column("C_stab") == study.column("radius_baseline") == [None, None]
-    assert all(row.upper > 0.0 for row in study.rows)
-
-
 def test_what_is_an_estimate_is_marked():
     def build(mesh=LINE):
         basis = Basis(mesh, ElementLineP1())
@@ -171,17 +143,6 @@ def test_what_is_an_estimate_is_marked():
     study = refinement_study(build, levels=2)
     assert all({"C_stab", "radius_baseline"} <= set(row.estimates) for row in study.rows)
     assert "~" in study.table()
-
-
-def test_parameters_as_functions_and_numbers():
-    def build(mesh, parameter):
-        basis = Basis(mesh, ElementLineP1())
-        sensors = fc.PointSensors(basis, [0.5])
-        return Case(fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors), parameter=parameter)
-
-    by_number = refinement_study(lambda mesh: build(mesh, 2.0), mesh=LINE, levels=2)
-    by_function = refinement_study(lambda mesh: build(mesh, lambda x: 2.0 + 0.0 * x[0]), mesh=LINE, levels=2)
-    assert by_number.column("upper") == pytest.approx(by_function.column("upper"))
 
 
 def test_stops_by_tolerance(line):
@@ -327,13 +288,6 @@ def test_csv_has_all_digits(line, tmp_path):
     assert [int(row["dofs"]) for row in rows] == line.column("dofs")
     assert all(row["decision"] == row["C_stab"] == "" for row in rows)
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_fitted_slope():
-    x = np.array([10.0, 30.0, 100.0])
-    assert fitted_slope(x, 3.0 * x**-0.25) == pytest.approx(-0.25)
-    assert fitted_slope([4.0, 4.0], [1.0, 2.0]) is None
-    assert fitted_slope([], []) is None
 
 
 def test_a_build_of_numbers_gets_the_numbers_of_the_levels():

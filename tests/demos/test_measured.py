@@ -1,0 +1,84 @@
+"""Demos with measured data: what they claim where the data are, and one clear line where they are not."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_demos import run  # noqa: F401  (a fixture)
+
+DEMOS = Path(__file__).parents[2] / "demos"
+MEASURED = ["ex14_crosshole_radar", "ex15_limited_angle_xray"]
+
+
+@pytest.fixture
+def measured(request):
+    """Runs a demo where the folder of its data is said; elsewhere the test is skipped, and says why."""
+    if not os.environ.get("FEMCERT_DATA"):
+        pytest.skip("FEMCERT_DATA is not set: no measured data")
+    return request.getfixturevalue("run")
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_without_data_or_network(name, tmp_path):
+    # A proxy at a port on which nobody listens.
+    nowhere = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), "http://127.0.0.1:9")
+    others = {key: value for key, value in os.environ.items() if key not in ("FEMCERT_DATA", "NO_PROXY", "no_proxy")}
+    environment = {**others, **nowhere, "XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path)}
+    command = [sys.executable, str(DEMOS / f"{name}.py"), str(tmp_path / "out")]
+    found = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0
+    lines = found.stdout.splitlines()
+    assert len(lines) == 1
+    assert "FEMCERT_DATA" in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_crosshole_radar(measured):
+    results = measured("ex14_crosshole_radar").results
+    # The script has checked what it claims; here is what its first lines say.
+    (rays, blocks), signs = results.checks.values(), results.signs
+    assert (len(rays), len(blocks)) == (131, 171)
+    assert np.median(rays[:, 1]) == pytest.approx(2.0, abs=0.05)
+    assert np.median(blocks[:, 1]) == pytest.approx(2.9, abs=0.1)
+    counted = {key: (int(np.sum(found > 0)), int(np.sum(found < 0)), len(found)) for key, found in signs.items()}
+    assert counted == {
+        ("noise", "squares"): (2, 7, 55),
+        ("noise", "layers"): (9, 9, 22),
+        ("noise and shifts", "squares"): (0, 0, 55),
+        ("noise and shifts", "layers"): (6, 8, 22),
+    }
+    assert results.needed == pytest.approx(13.9, abs=0.1)
+    # The layer is no member of the ball, but the claim is that of a mean that one might have.
+    assert results.evidence.p_value > 0.05
+    assert results.evidence.least_norm.value < 2.0
+
+
+def test_limited_angle_xray(measured):
+    demo = measured("ex15_limited_angle_xray")
+    first, second = demo.verdicts
+    for verdict in demo.verdicts:
+        assert verdict.scan.attenuation.size == 910
+        assert len(verdict.rows) == 105
+        assert all(verdict.evidence.explains(picture) for picture in verdict.pictures.values())
+        # What the true object leaves is what the other one was calibrated to leave.
+        left = verdict.evidence.data.values - verdict.scan.matrix @ verdict.scan.truth
+        assert np.sqrt(np.mean(left**2)) < demo.SAFETY * demo.calibrated(
+            (second if verdict is first else first).scan).deviation  # fmt: skip
+    # Not decided by rounding: 0.3 mm beyond the end of the interval.
+    (bundle,) = demo.refuted(first, "learned")
+    refutation = first.refutations["learned"]
+    assert refutation.table[bundle].lower.value - refutation.values[bundle] > 0.2
+
+
+def test_table_of_held_out_readings_says_what_the_demo_says():
+    with (DEMOS / "crosshole_radar.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["readings"] for row in rows] == ["702"] * 8
+    # 649 of 702 would be too few for a level of 95 %, at 1 %.
+    assert all(int(row["inside"]) >= 652 for row in rows)
+    halves = [float(row["half_length"]) for row in rows if row["radius"] == "2.0" and row["static_shifts"] == "no"]
+    assert halves == pytest.approx([2.0, 2.9], abs=0.1)

@@ -1,0 +1,225 @@
+"""Several experiments against one assembled block system; equal operators are factorized once."""
+
+import numpy as np
+import pytest
+from scipy.sparse import block_diag, csr_matrix, diags, vstack
+from skfem import Basis, ElementLineP1, MeshLine
+from zoo import unit_basis
+
+import femcert as fc
+from femcert.linalg import factorization_count
+
+BASIS = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+POINTS = [[0.2, 0.5], [0.3, 0.8, 0.9], [0.6]]
+
+
+def matrices(i, space, **options):
+    """Experiment i: the same operator, its own load, readings and offset."""
+    rng = np.random.default_rng(i)
+    n, N, m = 12, space.size, 2 + i
+    K = diags([np.full(n, 2.5), np.full(n - 1, -1.0), np.full(n - 1, -1.0)], [0, 1, -1]).tocsr()
+    return fc.MatrixProblem(
+        operator=K, load=rng.standard_normal((n, N)), observe=rng.standard_normal((m, n)),
+        offset=rng.standard_normal(m), parameters=space, definite=True, **options,
+    )  # fmt: skip
+
+
+def as_one(problems, space):
+    """The assembled block system of the same experiments."""
+    return fc.MatrixProblem(
+        operator=block_diag([problem._operator for problem in problems], format="csr"),
+        load=vstack([problem._load for problem in problems]),
+        observe=block_diag([problem._observe for problem in problems], format="csr"),
+        offset=np.concatenate([problem.offset for problem in problems]),
+        parameters=space,
+    )
+
+
+def test_experiments_are_the_assembled_block_system():
+    space = fc.CoordinateSpace(5).within_ball(4.0, norm=csr_matrix(np.diag([1.0, 2.0, 3.0, 2.0, 1.0])))
+    problems = [matrices(i, space) for i in range(3)]
+    several, one = fc.Experiments(problems, parameters=space), as_one(problems, space)
+    size = np.abs(one.matrix).max()
+    np.testing.assert_allclose(several.forward.matrix, one.matrix, rtol=0, atol=1e-12 * size)
+    np.testing.assert_array_equal(several.forward.offset, one.offset)
+    rng = np.random.default_rng(9)
+    q, w = rng.standard_normal((5, 2)), rng.standard_normal((9, 2))
+    np.testing.assert_allclose(several.forward.apply(q), one.apply(q), rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(several.forward.adjoint(w), one.adjoint(w), rtol=0, atol=1e-11 * size)
+    assert np.sum(several.forward.apply(q) * w) == pytest.approx(np.sum(q * several.forward.adjoint(w)), rel=1e-12)
+    truth = np.array([1.0, -0.5, 0.2, 0.4, -0.1])
+    data = fc.Data.gaussian(one.predict(None, truth) + 0.05 * rng.standard_normal(9), std=0.05)
+    intervals = [fc.evidence(problem, data).interval(np.ones(5) / 5.0) for problem in (several, one)]
+    # The place of a least length is known to eps^1/2, the length to rounding.
+    assert intervals[0].estimate == pytest.approx(intervals[1].estimate, abs=1e-6 * intervals[0].half_length)
+    assert intervals[0].half_length == pytest.approx(intervals[1].half_length, rel=1e-9)
+    candidate = fc.Tikhonov(weight=1e-3)(one, data)
+    certificates = [fc.certify(problem, data, candidate, fc.ExactRadius()) for problem in (several, one)]
+    assert certificates[0].radius.value == pytest.approx(certificates[1].radius.value, rel=1e-8)
+    stabilities = [fc.stability(problem, data=data).constant.value for problem in (several, one)]
+    assert stabilities[0] == pytest.approx(stabilities[1], rel=1e-9)
+
+
+def test_equal_operators_are_factorized_once():
+    space = fc.CoordinateSpace(5)
+    problems = [matrices(i, space) for i in range(15)]
+    before = factorization_count()
+    assert fc.Experiments(problems, parameters=space).forward.matrix.shape == (sum(range(2, 17)), 5)
+    assert factorization_count() - before == 1
+    # On their own they know nothing of each other.
+    before = factorization_count()
+    for i in range(3):
+        _ = matrices(i, space).matrix
+    assert factorization_count() - before == 3
+
+
+def test_operators_that_differ_are_not_mixed_up():
+    space = fc.SineSpace(BASIS, 3)
+    problems = [
+        fc.EllipticSource(BASIS, parameters=space, sensors=fc.PointSensors(BASIS, points), reaction=reaction)
+        for points, reaction in zip(POINTS, (0.0, 2.0, 0.0), strict=True)
+    ]
+    alone = [
+        fc.EllipticSource(BASIS, parameters=space, sensors=fc.PointSensors(BASIS, points), reaction=reaction).matrix
+        for points, reaction in zip(POINTS, (0.0, 2.0, 0.0), strict=True)
+    ]
+    before = factorization_count()
+    np.testing.assert_array_equal(fc.Experiments(problems).forward.matrix, np.vstack(alone))
+    assert factorization_count() - before == 2
+
+
+def currents(count, **options):
+    """A conductivity of the unit square, currents through its right side, and readings along the top."""
+    basis = unit_basis("tri P1", 6)
+    space = fc.CosineSpace(basis, 4)
+    sensors = fc.BoundarySensors(basis, boundary="top", count=5)
+    drives = [lambda x, i=i: np.cos(i * np.pi * x[1]) for i in range(count)]
+    return space, [
+        fc.EllipticCoefficient(
+            basis, parameters=space, sensors=sensors, dirichlet={"left": 0.0}, neumann={"right": drive}, **options
+        )
+        for drive in drives
+    ]
+
+
+def test_currents_through_one_conductivity():
+    """Nonlinear: one factorization for each parameter, adjoints and derivatives of the stacked map."""
+    space, problems = currents(4)
+    several = fc.Experiments(problems)
+    q = space.field([0.2, -0.1, 0.3, 0.1])
+    before = factorization_count()
+    point = several.linearize(q)
+    assert factorization_count() - before == 1
+    assert point.matrix.shape == (20, 4)
+    np.testing.assert_array_equal(point.predicted, np.concatenate([p.observe(p.solve(q)) for p in problems]))
+    # Taylor: the rest falls with the square of the step.
+    direction = space.field([0.5, 0.3, -0.2, 0.4])
+    slope = point.apply(direction[:, None])[:, 0]
+    steps = (1e-2, 5e-3, 2.5e-3)
+    moved = [several.predict(None, q + t * direction) - point.predicted for t in steps]
+    rests = [np.linalg.norm(change - t * slope) for change, t in zip(moved, steps, strict=True)]
+    assert np.log2(np.array(rests[:-1]) / rests[1:]) == pytest.approx([2.0, 2.0], abs=0.05)
+    w = np.random.default_rng(0).standard_normal((20, 1))
+    assert np.sum(point.apply(direction[:, None]) * w) == pytest.approx(direction @ point.adjoint(w)[:, 0], rel=1e-10)
+    # The gradient of the misfit, by one adjoint for each experiment.
+    data = fc.Data(point.predicted + 0.01 * w[:, 0], 0.05)
+    gradient = several.misfit_gradient(q, data)
+    np.testing.assert_allclose(gradient, point.matrix.T @ (point.predicted - data.values), atol=1e-12)
+    learned = fc.Candidate(None, q, name="network")
+    selection = fc.no_harm(
+        several, data, baseline=fc.GaussNewton(weight=1e-4), learned=learned, rule=fc.ResidualRadius()
+    )
+    assert selection.status in ("accepted", "rejected"), selection.reason
+    assert fc.stability(several, at=q).constant.value == pytest.approx(1.0 / np.linalg.svd(
+        point.scaled(None), compute_uv=False)[-1], rel=1e-8)  # fmt: skip
+
+
+def test_a_page_has_a_row_for_each_experiment(tmp_path):
+    space, problems = currents(3)
+    several = fc.Experiments(problems)
+    q = space.field([0.2, -0.1, 0.3, 0.1])
+    data = several.simulate(q, noise=0.01, seed=1)
+    learned = fc.Candidate(None, 0.0 * q, name="network")
+    found = fc.no_harm(several, data, baseline=fc.GaussNewton(weight=1e-4), learned=learned, rule=fc.ResidualRadius())
+    page = fc.write_report(found, tmp_path / "page.html").read_text()
+    rows = page.split("<h2>The experiments</h2>")[1].split("</table>")[0]
+    for i, values in enumerate(several.split_data(data)):
+        missed = problems[i].predict(problems[i].solve(0.0 * q), 0.0 * q) - values
+        share = 100.0 * np.linalg.norm(missed) / np.linalg.norm(values)
+        row = rows.split(f"<th>{i + 1}: EllipticCoefficient</th>")[1].split("</tr>")[0]
+        assert '<td class="number">5</td>' in row
+        assert f"{share:.3g} %" in row
+    # A single experiment has no such table.
+    one = problems[0]
+    flat = fc.Candidate.from_coefficients(one, [0.0] * 4)
+    selection = fc.no_harm(
+        one, one.simulate(q), baseline=fc.GaussNewton(weight=1e-4), learned=flat, rule=fc.ResidualRadius()
+    )
+    assert "<h2>The experiments</h2>" not in fc.write_report(selection, tmp_path / "one.html").read_text()
+
+
+def test_coverage_of_two_experiments():
+    """Intervals from both experiments hold, and are shorter than those from each."""
+    space = fc.FullSpace(BASIS).within_ball(3.0, norm="h1")
+    problems = [
+        fc.EllipticSource(BASIS, parameters=space, sensors=fc.AverageSensors(BASIS, points, radius=0.05), reaction=c)
+        for points, c in ((np.linspace(0.1, 0.5, 5), 0.0), (np.linspace(0.5, 0.9, 5), 20.0))
+    ]
+    several = fc.Experiments(problems)
+    truth = np.sin(3.0 * BASIS.doflocs[0]) * 0.8
+    exact = several.predict(None, truth)
+    west = fc.Mean(BASIS, lambda x: x[0] < 0.5)
+    first = fc.evidence(several, fc.Data.gaussian(exact, std=1e-3))
+    alone = [
+        fc.evidence(problem, fc.Data.gaussian(part, std=1e-3)).interval(west).half_length
+        for problem, part in zip(problems, several.split_data(first.data), strict=True)
+    ]
+    assert first.interval(west).half_length < min(alone)
+    rng = np.random.default_rng(3)
+    noisy = [first.data.with_values(exact + 1e-3 * rng.standard_normal(10)) for _ in range(200)]
+    inside = sum(first.with_data(data).interval(west).contains(west.value(space, truth)) for data in noisy)
+    assert inside >= 182
+
+
+def test_learned_candidates(tmp_path):
+    """A trained operator, and files, of several experiments."""
+    pytest.importorskip("torch")
+    basis = unit_basis("tri P1", 6)
+    space = fc.EigenmodeSpace(basis, 3)
+    points = np.array([[0.2, 0.3], [0.5, 0.6], [0.7, 0.2], [0.8, 0.8], [0.4, 0.4]])
+
+    def seen(parts):
+        sensors = (fc.AverageSensors(basis, part, radius=0.08) for part in parts)
+        return fc.Experiments([fc.EllipticSource(basis, parameters=space, sensors=each) for each in sensors])
+
+    several = seen([points[:2], points[2:]])
+    operator = fc.learn.NeuralOperator().fit(
+        several, sampler=lambda count, rng: rng.standard_normal((count, 3)), count=200, noise=0.01, steps=20, quiet=True
+    )
+    truth = space.field([1.0, 0.5, -0.4])
+    data = several.simulate(truth, noise=0.01)
+    found = fc.no_harm(several, data, baseline=fc.Tikhonov(weight=1e-2), learned=operator, rule=fc.ExactRadius())
+    assert found.status == "accepted", found.reason
+    operator.save(tmp_path / "operator.npz")
+    again = fc.learn.NeuralOperator.load(tmp_path / "operator.npz")(several, data)
+    np.testing.assert_array_equal(again.parameter, found.parameter)
+    with pytest.raises(fc.InputError, match="other sensors"):
+        operator(seen([points[2:], points[:2]]), data)
+    table = np.column_stack([basis.doflocs.T, truth])
+    np.savetxt(tmp_path / "field.csv", table, delimiter=",", header="x,y,parameter", comments="")
+    np.testing.assert_allclose(fc.Candidate.from_file(several, tmp_path / "field.csv").parameter, truth)
+
+
+def test_a_trained_operator_of_a_forward_map():
+    pytest.importorskip("torch")
+    F = np.random.default_rng(0).standard_normal((8, 3))
+    problem = fc.ForwardMap(F)
+    operator = fc.learn.NeuralOperator().fit(
+        problem, sampler=lambda count, rng: rng.standard_normal((count, 3)), count=100, noise=0.01, steps=5, quiet=True
+    )
+    q = np.array([1.0, -0.3, 0.2])
+    assert np.linalg.norm(operator(problem, problem.simulate(q, noise=0.01)).parameter - q) < 0.2
+    with pytest.raises(fc.InputError, match="other sensors"):
+        operator(fc.ForwardMap(F[::-1]), problem.simulate(q))
+    with pytest.raises(fc.InputError, match="no mesh"):
+        fc.Candidate.from_file(problem, "somewhere.csv")
