@@ -261,7 +261,7 @@ def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str
     rows += [(f"calibration: {name.replace('_', ' ')}", _said(value)) for name, value in trials.items()]
     rows += [] if scene is None else _problem_rows(scene)
     rows += _candidate_rows(selection, scene)
-    rows += [] if selection.solver is None else [("solver of the state equation", str(selection.solver))]
+    rows += [] if selection.solver is None else [("solver of the state equation", _solver_words(selection.solver))]
     return rows + [(f"version of {name}", text) for name, text in selection.versions.items()]
 
 
@@ -269,6 +269,11 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _solver_words(solver: dict[str, Any]) -> str:
+    ends = "" if solver["tolerance"] is None else f", to the relative energy error {solver['tolerance']:g}"
+    return f"{solver['backend']} ({solver['package']} {solver['version']}){ends}"
 
 
 def _problem_rows(scene: Scene) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -19,11 +20,11 @@ from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
 from ..evidence import RegionClaims
 from ..files import write_text
+from ..problem.base import Problem
 from ..problem.candidate import Candidate
-from .case import Case
-from .confidence import Confidence
+from ..problem.data import Data
 from .evidence_rows import HEAD, evidence_rows
-from .state_solver import StateSolver
+from .reason import Confidence
 from .verdict import STATUSES, Verdict, nearest_to_acceptance
 
 SCHEMA = "femcert.selection/2"
@@ -34,6 +35,30 @@ DECISIONS = {
     "rejected": "learned candidate rejected, baseline kept",
     "undecided": "undecided, baseline kept",
 }
+
+
+@dataclass(frozen=True)
+class Case:
+    """The problem and the candidates behind a selection: in memory only, for whoever draws or exports it.
+
+    Attributes
+    ----------
+    problem, data
+        As `no_harm` got them.
+    baseline
+        The baseline as it was certified.
+    learned
+        The learned candidate as it came and was certified, of several the one beside the baseline; None where it was
+        not usable.
+    candidates
+        All that were usable, by name.
+    """
+
+    problem: Problem
+    data: Data
+    baseline: Candidate
+    learned: Candidate | None = None
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +91,9 @@ class Selection:
     confidence
         With a rule that samples, the probabilities that the certificates fail. None otherwise.
     solver
-        What solved the state equation, and how accurately. None where nothing was solved, and in older files.
+        What solved the state equation: ``backend``, the ``package`` behind it with its ``version``, and the relative
+        energy error ``tolerance`` at which an iteration ends, None for factors. None where nothing was solved, and in
+        older files.
     case
         What it was made from, in memory only: not saved, not compared; None after loading from a file.
     """
@@ -82,7 +109,7 @@ class Selection:
     versions: dict[str, str]
     comparison: Comparison | None = None
     confidence: Confidence | None = None
-    solver: StateSolver | None = None
+    solver: dict[str, Any] | None = None
     candidates: dict[str, Verdict] = field(default_factory=dict)
     regions: RegionClaims | None = None
     case: Case | None = field(default=None, repr=False, compare=False)
@@ -168,8 +195,7 @@ class Selection:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping: schema, versions, rule and weights, every residual with its side, radii, decision, fields."""
-        optional: dict[str, Any] = {"comparison": self.comparison, "confidence": self.confidence}
-        optional |= {"solver": self.solver, "regions": self.regions}
+        optional = {"comparison": self.comparison, "confidence": self.confidence, "regions": self.regions}
         # One candidate alone, and nothing else that decides: it is known from the rest.
         told = len(self.candidates) == 1 and self.regions is None
         candidates = {} if told else {name: verdict.to_dict() for name, verdict in self.candidates.items()}
@@ -188,6 +214,7 @@ class Selection:
             "state": None if self.state is None else self.state.tolist(),
             "parameter": self.parameter.tolist(),
             **{name: part.to_dict() for name, part in optional.items() if part is not None},
+            **({} if self.solver is None else {"solver": dict(self.solver)}),
             **({"candidates": candidates} if candidates else {}),
         }
 
@@ -262,10 +289,17 @@ class Selection:
             learned=learned,
             comparison=comparison,
             confidence=None if chance is None else Confidence.from_dict(chance),
-            solver=None if solver is None else StateSolver.from_dict(solver),
+            solver=None if solver is None else _solver(solver),
             candidates=several or alone,
             regions=None if claims is None else RegionClaims.from_dict(claims),
         )
+
+
+def _solver(record: dict[str, Any]) -> dict[str, Any]:
+    """What solved, from a file."""
+    ends = record["tolerance"]
+    texts = {name: str(record[name]) for name in ("backend", "package", "version")}
+    return {**texts, "tolerance": None if ends is None else number(ends, "tolerance", above=0.0)}
 
 
 def _said(radius: Bound) -> str:

@@ -189,8 +189,8 @@ def test_a_selection_says_what_solved(backend):
     version = installed_backends()[backend]
     assert selection.versions[package] == version
     found = selection.solver
-    assert (found.backend, found.package, found.version) == (backend, package, version)
-    assert found.tolerance == (backends.ENERGY_TOLERANCE if backend == "multigrid" else None)
+    assert (found["backend"], found["package"], found["version"]) == (backend, package, version)
+    assert found["tolerance"] == (backends.ENERGY_TOLERANCE if backend == "multigrid" else None)
 
 
 @pytest.mark.parametrize("name", ["umfpack", "", 3])

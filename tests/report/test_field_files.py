@@ -23,7 +23,7 @@ from skfem import (
 import femcert as fc
 from femcert.mesh.locate import Locator, interpolation_matrix
 from femcert.report.field_files import write_fields
-from femcert.selection.case import Case
+from femcert.selection.selection import Case
 
 # By name: mesh class, element, type of the cells in VTK.
 ELEMENTS = {

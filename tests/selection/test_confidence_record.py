@@ -7,7 +7,7 @@ from selector_helpers import line, rewritten, select
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
 from femcert.residual.residuals import strong_field
-from femcert.selection.confidence import Confidence
+from femcert.selection.reason import Confidence
 
 RULE = fc.StochasticRadius(points=40, zeta=0.03, seed=2)
 
