@@ -1,4 +1,6 @@
-"""What the sensors see of a source on the L-shape, and where three more of them belong.
+"""
+What the sensors see of a source on the L-shape, and where three more of them belong
+====================================================================================
 
 A heat source is to be recovered from 32 local averages of the temperature, all in the left half of an L-shaped plate.
 Before anything is measured, the singular vectors of the map from sources to data say what can come of it. The map of

@@ -1,4 +1,6 @@
-"""Structure that no sensor sees: the paper's rule takes it, three other rules do not.
+"""
+Structure that no sensor sees: the paper's rule takes it, three other rules do not
+==================================================================================
 
 Two problems forget. Heat conduction erases fine patterns: half a second after the start the sensors read the same,
 whether the plate began with a checkerboard or not. Limited-angle tomography never looks along some directions: with

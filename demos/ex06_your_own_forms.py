@@ -1,4 +1,6 @@
-"""Your own equation in 25 lines: who leaks into the channel?
+"""
+Your own equation in 25 lines: who leaks into the channel?
+==========================================================
 
 femcert has no class for the transport of a pollutant. It does not need one: whoever can write the equation as
 scikit-fem forms has a problem to certify. Here water flows from left to right around three pillars. The flow is the

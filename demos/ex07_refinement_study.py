@@ -1,4 +1,6 @@
-"""A refinement study: how fast two kinds of refinement converge, and a surrogate that no refinement helps.
+"""
+A refinement study: how fast two kinds of refinement converge, and a surrogate that no refinement helps
+=======================================================================================================
 
 A source heats an L-shaped plate. At its inner corner the temperature bends so sharply that finite elements of degree 2
 lose their order there: refined everywhere, the error falls like dofs^(-1/3); refined where the elements' shares of the

@@ -1,4 +1,6 @@
-"""What a ten times better sensor is worth: stability exponents on a disc, from the equation alone.
+"""
+What a ten times better sensor is worth: stability exponents on a disc, from the equation alone
+===============================================================================================
 
 Everything on a disc is measured: the whole state, up to an error of norm eps. How far can the parameter be off? Without
 further knowledge, arbitrarily far, for fine structure leaves no trace. If the parameter is known to lie in a ball of a

@@ -1,4 +1,6 @@
-"""Rock across a fault: a geologist's guess is accepted, and an ore body that nobody measured is not.
+"""
+Rock across a fault: a geologist's guess is accepted, and an ore body that nobody measured is not
+=================================================================================================
 
 Heat rises through three layers of rock, which a fault has cut and moved. How well each of the six blocks conducts is to
 be found from temperatures: twelve along the surface, eight in a borehole on the left, four in one on the right, with

@@ -1,4 +1,6 @@
-"""A physics-informed network on the L-shape: better than the baseline from few noisy sensors, worse from many good.
+"""
+A physics-informed network on the L-shape: better from few noisy sensors, worse from many good ones
+===================================================================================================
 
 A heat source on an L-shaped plate is recovered from local averages of the temperature. The learned candidate is an
 honest inverse PINN: a network for the temperature, zero on the boundary by construction, and the coordinates of the

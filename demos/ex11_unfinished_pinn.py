@@ -1,4 +1,6 @@
-"""A network that was stopped early: it fits the data, and is refused for its physics and its unfinished training.
+"""
+A network that was stopped early: it fits the data, and is refused for its physics and its unfinished training
+==============================================================================================================
 
 The source of `ex10_pinn_on_l_shape.py` again, 12 sensors with 10 % noise. This time the training puts the data first (a
 weight of 100) and is stopped after 300 steps of Adam. The result looks done: its temperature fits the sensors better

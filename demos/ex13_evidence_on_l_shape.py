@@ -1,4 +1,6 @@
-"""What the data say about a source on the L-shape, region by region, and a hallucination that they refute.
+"""
+What the data say about a source on the L-shape, region by region, and a hallucination that they refute
+=======================================================================================================
 
 A heat source is measured by 48 local averages of the temperature, each with a standard deviation that the maker of the
 sensors states. Nothing is assumed of the source but that it is not too rough: its H1 norm (features of length 0.3) is

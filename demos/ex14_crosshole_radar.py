@@ -1,4 +1,6 @@
-"""Radar between two boreholes: what 702 travel times say of the ground, and readings that were left out to check it.
+"""
+Radar between two boreholes: what 702 travel times say of the ground, and readings that were left out to check it
+=================================================================================================================
 
 Radar waves were sent from 45 depths of one borehole and received at 45 depths of another one, 5 m away; each travel
 time is the integral of the slowness along the straight ray (Looms et al., Geophysics 75(6), 2010). Nobody knows the

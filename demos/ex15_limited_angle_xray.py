@@ -1,4 +1,6 @@
-"""X-ray from 30 degrees only: a learned picture is refuted along bundles of rays, and nothing is certain of any spot.
+"""
+X-ray from 30 degrees only: a learned picture is refuted along bundles of rays, and nothing is certain of any spot
+==================================================================================================================
 
 Two acrylic discs with holes were scanned by a fan beam over 30 degrees, the hardest level of the Helsinki Tomography
 Challenge 2022; a deep image prior made a picture of each. The true objects are known, so the demo can say who is right.

@@ -1,4 +1,4 @@
-"""A number that knows on which side of the truth it lies."""
+"""A number with the side of the truth on which it lies."""
 
 from __future__ import annotations
 

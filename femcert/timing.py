@@ -56,7 +56,7 @@ def collected(began: Callable[[str], None] | None = None) -> Iterator[Timings]:
 
 
 def context_apart() -> Context:
-    """A copy of this context for work that may outlive its caller: its stages are counted for nobody."""
+    """A copy of this context for work that may outlive its caller: its stages are not counted."""
     context = copy_context()
     for variable in (_collector, _frame):
         context.run(variable.set, None)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,22 @@ def test_git_ignores_what_the_commands_write_by_default_and_not_the_sources():
     # With a slash in front: femcert/study and tests/study are ours.
     assert {f"/{name}/" for name in written} <= {*ignored}
     assert not {*ignored} & {entry for name in written for entry in (name, f"{name}/")}
+
+
+def test_doctor_solves_with_every_backend(capsys):
+    from femcert.linalg.backends import installed_backends
+
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert f"femcert {version('femcert')}" in said
+    assert all(f"{name}: 4,225 unknowns" in said for name in installed_backends())
+    assert "femcert[fast]: pypardiso" in said
+
+
+def test_doctor_names_what_fails(monkeypatch, capsys):
+    from femcert.cli import doctor
+
+    monkeypatch.setattr(doctor, "installed_backends", lambda: {"superlu": "1", "cholmod": "none"})
+    monkeypatch.setattr("femcert.linalg.backends.is_installed", lambda name: name != "cholmod")
+    assert main(["doctor"]) == 1
+    assert "cholmod: MissingPackageError" in capsys.readouterr().err

@@ -149,6 +149,13 @@ class Calibrated(Rule):
 class CalibratedJudge(Judge):
     """The score of two candidates beside its threshold.
 
+    Attributes
+    ----------
+    calibration
+        What the trials found.
+    p_value
+        How usual the data are beside those of the trials.
+
     Raises
     ------
     UncertifiedError
@@ -161,11 +168,11 @@ class CalibratedJudge(Judge):
         super().__init__(rule, problem, data)
         assert rule.calibration is not None
         self.calibration, self._values = rule.calibration, data.whiten(data.values)
-        p, n = self.calibration.p_value(self._values), self.calibration.trials
-        if p <= max(LEAST_P_VALUE, 1.0 / (n + 1)):
+        self.p_value, n = self.calibration.p_value(self._values), self.calibration.trials
+        if self.p_value <= max(LEAST_P_VALUE, 1.0 / (n + 1)):
             raise UncertifiedError(
-                f"the data are unlike those of the {self.calibration.samples} samples (conformal p-value {p:.2g}): the "
-                "truth, the noise or the model is another one, and trials on the samples say nothing of it"
+                f"the data are unlike those of the {self.calibration.samples} samples (conformal p-value "
+                f"{self.p_value:.2g}): truth, noise or model is another one, of which trials on the samples say nothing"
             )
         self._exact: Judge | None = None
         self._why = ""
@@ -199,4 +206,5 @@ class CalibratedJudge(Judge):
         """The score of the learned candidate."""
         fields = (candidate.parameter[None] for candidate in (baseline, learned))
         pairs = self.calibration.comparer(self._values[None], *fields)
-        return ScoreComparison.of(self.calibration.of(pairs), self.calibration.to_dict())
+        record = {**self.calibration.to_dict(), "p_value": self.p_value}
+        return ScoreComparison.of(self.calibration.of(pairs), record)

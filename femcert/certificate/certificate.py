@@ -32,7 +32,7 @@ class Certificate(Shown):
     stability
         The stability constant used; None where a rule needs none.
     scope
-        What the radius speaks of: ``"continuous"`` (a truth of the equation itself), ``"discrete"`` (of the discretized
+        What the radius is about: ``"continuous"`` (a truth of the equation itself), ``"discrete"`` (of the discretized
         problem) or ``"estimate"`` (no claim).
     noise_level
         The paper's delta.

@@ -133,12 +133,13 @@ class ScoreComparison(Comparison):
             return f"no threshold of a score keeps the harm rate at {harm} in {trials}"
         said = "at least" if self.accepts(tolerance) else "below"
         shares = [f"{100.0 * c[name]:.3g} %" for name in ("harm_rate", "worse_share", "power")]
+        like = f"the data look like those of the samples (p-value {c['p_value']:.2g})"
         truths = f"for truths like the {c['samples']} samples it is accepted and worse in {harm} of data at most"
         return (
-            f"the score {c['score']!r} of the learned candidate is {self.score:.4g}, {said} the threshold "
-            f"{c['threshold']:.4g}: {truths} (confidence {100.0 * c['confidence']:g} %; in {trials} {shares[0]}, "
-            f"{shares[1]} of the accepted; {shares[2]} of the better ones are accepted); that the truth is not like "
-            "them is not detected where no sensor sees it"
+            f"{like}, as they do for a truth that differs where no sensor sees it; the score {c['score']!r} of the "
+            f"learned candidate is {self.score:.4g}, {said} the threshold {c['threshold']:.4g}: {truths} (confidence "
+            f"{100.0 * c['confidence']:g} %; in {trials} {shares[0]}, {shares[1]} of the accepted; {shares[2]} of the "
+            "better ones are accepted)"
         )
 
     def to_dict(self) -> dict[str, Any]:

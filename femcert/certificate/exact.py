@@ -33,7 +33,7 @@ from .guaranteed import continuous_constant
 from .rule import Judge, Rule, explaining
 from .weighted import state_free_radius
 
-# A dual that is farther than this above a point that it knows may have a gap.
+# A dual that is farther than this above a feasible point may have a gap.
 GAP = 1e-6
 
 

@@ -192,7 +192,7 @@ class Judge(ABC):
         total
             What the radius rests on, the paper's eta; default: the misfit.
         scope
-            What the radius speaks of; default: ``"discrete"`` for an upper bound, else ``"estimate"``.
+            What the radius is about; default: ``"discrete"`` for an upper bound, else ``"estimate"``.
         stability
             The constant that was used, if any.
         """

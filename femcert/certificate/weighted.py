@@ -40,7 +40,7 @@ class WeightedRule(Rule):
         ``"energy"`` or ``"h1"``: the norm of the test functions in a dual norm.
     covered
         True: the parameter is split, ``q = Pi q + q_perp``, residuals are those of ``Pi q``, and ``‖q_perp‖_Q`` is
-        added to the radius: structure outside of the class counts also where no sensor sees it. False: the paper's
+        added to the radius: structure outside of the class counts also where it changes no reading. False: the paper's
         radius, which does not count it.
     """
 

@@ -99,7 +99,7 @@ def _printed(name: str, ended: Ended, *, quiet: bool) -> int:
 
 
 def _write(stream: Any, lines: Sequence[Any]) -> OSError | None:
-    """Write lines and flush; what went wrong, unless the reader has left, as ``head`` does when it has what it wants.
+    """Write lines and flush; what went wrong, unless the reader has left, as ``head`` does after its last line.
 
     A stream that fails once is silent from then on. There is none where it was closed before.
     """

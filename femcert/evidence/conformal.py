@@ -29,6 +29,8 @@ from .sights import Observed
 
 # Decimal logarithms of the scale mu over its least value; golden sections follow.
 SCALES = np.linspace(0.0, 16.0, 33)
+# Posteriors that are kept for further data.
+MOST_KEPT = 64
 
 
 class Posterior:
@@ -120,10 +122,7 @@ def conformal_table(
         Where posterior and quantile of the same functionals and samples are, for further data.
     """
     samples, std = as_samples(given), np.array([each.std for each in asked])
-    key = (samples.digest, psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes())
-    if key not in kept:
-        kept[key] = _calibrated(problem, known, data, psi, std, samples)
-    posterior, quantile = kept[key]
+    posterior, quantile = _kept(problem, known, data, psi, std, samples, kept)
     mean, deviation = (row[0] for row in posterior(known.values(data)[None]))
     mean, deviation = mean + _centre(known, psi), np.hypot(deviation, std)
     half = np.where(np.isfinite(deviation), quantile * deviation, np.inf)
@@ -151,13 +150,29 @@ def conformal_table(
     )
 
 
-def _calibrated(
-    problem: Problem, known: Observed, data: Data, psi: Any, std: Array, samples: Samples
+def _kept(
+    problem: Problem, known: Observed, data: Data, psi: Any, std: Array, samples: Samples, kept: Any
 ) -> tuple[Posterior, float]:
-    """The posterior, and the quantile of the largest score of all functionals over the samples."""
-    measured = samples.measured(data, samples.readings(problem, data))
+    """Posterior and quantile, made once for all data of the same law."""
+    trials, found = kept.setdefault("trials", {}), kept.setdefault("conformal", {})
+    if samples.digest not in trials:
+        measured = samples.measured(data, samples.readings(problem, data))
+        trials.clear()
+        trials[samples.digest] = whitened(data, measured - known.origin)
+    key = (samples.digest, psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes())
+    if key not in found:
+        if len(found) >= MOST_KEPT:
+            found.pop(next(iter(found)))
+        found[key] = _calibrated(known, trials[samples.digest], psi, std, samples, 1.0 - data.law.zeta)
+    return found[key]
+
+
+def _calibrated(
+    known: Observed, values: Array, psi: Any, std: Array, samples: Samples, confidence: float
+) -> tuple[Posterior, float]:
+    """The posterior, and the quantile of the largest score of all functionals over the trials of samples."""
     posterior = Posterior(known, psi)
-    mean, deviation = posterior(whitened(data, measured - known.origin))
+    mean, deviation = posterior(values)
     # With the noise of readings that were not made.
     truth = np.asarray(samples.fields @ psi)
     truth = truth + std * np.random.default_rng([samples.seed, 2]).standard_normal(truth.shape)
@@ -165,7 +180,7 @@ def _calibrated(
     if np.any((deviation == 0.0) & (missed > 0.0)):
         raise UncertifiedError("a functional has no deviation under the norm of the class: there is no scale for it")
     scores = np.divide(missed, deviation, out=np.zeros(missed.shape), where=missed > 0.0)
-    return posterior, conformal_quantile(np.max(scores, axis=1), 1.0 - data.law.zeta)
+    return posterior, conformal_quantile(np.max(scores, axis=1), confidence)
 
 
 def _centre(known: Observed, psi: Any) -> Any:

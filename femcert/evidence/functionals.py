@@ -213,7 +213,7 @@ class Flux(_OnMesh):
 
 
 class Prediction(Functional):
-    """A measurement that was not made: ``row . q``, with `std` the noisy reading of it.
+    """A measurement that was not made, with `std` the noisy reading of it: ``row @ q``.
 
     Parameters
     ----------

@@ -70,12 +70,18 @@ class Ridge:
         self.chosen = self._choose(law)
         self.matrix = self._map(*self.chosen)
         self._noise = self._seen(self.matrix)
+        # What noise of laws that depend on no data moves the centre by.
+        self._moved: dict[Noise, float] = {}
         self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
         self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._noise)[-1], 0.0)))
 
     def length(self, law: Noise) -> float:
         """How far the truth is from the centre at most, at the level of the noise."""
-        return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
+        if not law.fixed:
+            return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
+        if law not in self._moved:
+            self._moved[law] = law.length(self._noise, self._count, law.zeta)
+        return self.bias + sum(self.others) + self._moved[law]
 
     def _check_free(self) -> None:
         A = self._known.free
@@ -111,7 +117,8 @@ class Ridge:
 
     def _total(self, mu: float, C: Array, law: Noise) -> float:
         seen = self._seen(self._map(mu, C))
-        return self._bias(mu, C) + sum(self._others(seen)) + law.length(seen, self._count, law.zeta)
+        noise = law.length(seen, self._count, law.zeta, rough=True)
+        return self._bias(mu, C) + sum(self._others(seen)) + noise
 
     def _map(self, mu: float, C: Array) -> Array:
         """W in terms of the fields: rows for a, then for z."""

@@ -79,11 +79,10 @@ class BallInverse:
         """Whether it is definite but for constants; where that is `doubtful`, another form is tried after it."""
         k = L.shape[0]
         _, labels = connected_components(L, directed=False)
-        parts = np.zeros((k, labels.max() + 1))
-        parts[np.arange(k), labels] = 1.0
+        parts = csr_matrix((np.ones(k), (np.arange(k), labels)))
         # A seminorm vanishes on what is constant on a connected part.
-        energy, size = np.abs(L @ parts).sum(axis=0), (abs(L) @ parts).sum(axis=0)
-        self.free, self.half = parts[:, energy <= FREE * size], False
+        energy, size = (np.asarray(each.sum(axis=0)).ravel() for each in (abs(L @ parts), abs(L) @ parts))
+        self.free, self.half = parts[:, energy <= FREE * size].toarray(), False
         index = np.setdiff1d(np.arange(k), np.argmax(self.free, axis=0))
         try:
             factor = Factorization(L[index][:, index], definite=True, name="form of the ball", to_rounding=True)

@@ -46,7 +46,7 @@ class Choice:
     tolerance: float = ENERGY_TOLERANCE
 
 
-# The blocks that are open, the innermost last. Each thread and task has its own, so that none sees those of others.
+# The blocks that are open, the innermost last. Each thread and task has its own.
 _open: ContextVar[tuple[Choice, ...]] = ContextVar("femcert_backends", default=())
 
 

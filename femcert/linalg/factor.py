@@ -79,13 +79,13 @@ class Factorization:
     matrix
         Square sparse matrix.
     definite
-        True where the caller knows the matrix to be symmetric positive definite: two to four times faster, and more
+        True where the matrix is known to be symmetric positive definite: two to four times faster, and more
         with an optional backend (`femcert.linalg.use_backend`).
     name
         What the matrix is, for error messages.
     to_rounding
-        True where the caller knows of no error but rounding: an iteration then does not end at the tolerance that
-        `use_backend` was given, but at the least one that it knows.
+        True where the caller accounts for no error but rounding: an iteration then does not end at the tolerance that
+        `use_backend` was given, but at the least possible one.
 
     Attributes
     ----------

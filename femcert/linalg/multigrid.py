@@ -42,7 +42,7 @@ class Multigrid:
     tolerance
         The largest relative error of any solve so far, or what was asked for if that is larger.
     floor
-        Errors at which rounding may end a solve; `Factorization` sets it when it knows the condition number.
+        Errors at which rounding may end a solve; `Factorization` sets it from the condition number.
 
     Raises
     ------

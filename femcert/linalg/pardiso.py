@@ -75,7 +75,7 @@ class Pardiso:
     tolerance = 0.0
 
     def __init__(self, matrix: Any, *, name: str) -> None:
-        # By columns the lower triangle is what PARDISO wants by rows: the upper one.
+        # The lower triangle by columns is the upper one by rows, which PARDISO expects.
         lower = tril(matrix, format="csc")
         lower.sort_indices()
         if not np.all(lower.diagonal() > 0.0):

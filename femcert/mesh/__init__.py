@@ -1,6 +1,6 @@
 """Meshes and Lagrange elements: read, refine, locate points, integrate, sample and transfer fields.
 
-It knows scikit-fem and nothing of inverse problems.
+It uses scikit-fem and contains nothing about inverse problems.
 """
 
 from .read import load_mesh

@@ -73,7 +73,7 @@ def check_state_basis(basis: Basis) -> Basis:
 def check_quadrature(basis: Basis) -> None:
     """Refuse a basis whose own quadrature does not integrate the mass matrix: its norms would be wrong."""
     if not hasattr(basis, "doflocs"):
-        raise InputError("basis was made with disable_doflocs=True; expected one that knows its dof locations")
+        raise InputError("basis was made with disable_doflocs=True; expected one with dof locations")
     X, W = get_quadrature(basis.mesh.refdom, 2 * basis.elem.maxdeg)
     own, exact = _reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W)
     if not np.allclose(own, exact, rtol=0.0, atol=MASS_TOLERANCE):

@@ -209,7 +209,7 @@ def _check_that_reading_ends(path: Path, file_format: str) -> None:
 
 
 def _root(path: Path) -> Any:
-    """The root of the file; None for what cannot be parsed, of which meshio knows more to say."""
+    """The root of the file; None for what cannot be parsed: meshio's message says more."""
     try:
         return ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, ValueError, OSError):

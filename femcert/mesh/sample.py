@@ -299,7 +299,7 @@ class Points:
     x
         Coordinates, ``(dimension, points)``.
     cells
-        Numbers of the cells, ``(points,)``; None: they are located when something asks for them.
+        Numbers of the cells, ``(points,)``; None: they are located when they are first needed.
     """
 
     def __init__(self, mesh: Any, x: Array, cells: NDArray[np.int64] | None = None) -> None:

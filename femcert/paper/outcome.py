@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """A learned candidate, the selection between it and the baseline, and its true error, which no selection sees."""
+    """A learned candidate, the selection between it and the baseline, and its true error, which no selection uses."""
 
     candidate: Candidate
     selection: Selection

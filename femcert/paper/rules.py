@@ -1,6 +1,6 @@
 """The rules of the library, evaluated on many trials at once; same radii, same decisions.
 
-`GuaranteedRadius` is not among them: it speaks of the truth of the equation itself, while the truth of the sweep is one
+`GuaranteedRadius` is not among them: it is about the truth of the equation itself, while the truth of the sweep is one
 of the discretized problem. Nor is `StochasticRadius`, whose physics residual is sampled.
 """
 

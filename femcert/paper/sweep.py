@@ -77,7 +77,7 @@ def sweep(
     chunk
         Trials computed at once. The memory for the linear algebra depends on it alone.
     jobs
-        Number of processes. They are started anew, so a script that asks for more than one must be importable (``if
+        Number of processes. They are started anew, so a script with more than one must be importable (``if
         __name__ == "__main__":``) and its rules defined at the top of a module.
     client
         Computes the chunks instead: anything with ``submit(function, *arguments)`` that returns futures, such as a
@@ -119,7 +119,7 @@ def sweep(
         finished(done)
     # The mapping of the built-in rules is a read-only view, which cannot be sent to other processes.
     task = partial(_chunk, setting, grid, seed, dict(rules), named_backend())
-    # Closed at once if anything fails here, so that nobody works on.
+    # Closed at once if anything fails here, so that no worker goes on.
     with closing(_computed(task, left, jobs, client)) as computed:
         for start, part in computed:
             if chunks is not None:
@@ -207,7 +207,7 @@ def _submitted(task: Task, spans: Sequence[Span], client: Any) -> Parts:
 
 
 def _begin_worker() -> None:
-    """In a worker, once: Ctrl-C is for the parent, and nobody works on for a parent that was killed."""
+    """In a worker, once: Ctrl-C is for the parent, and a worker ends with a parent that was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -26,7 +26,7 @@ MOST_NUMBERS = 130
 
 
 def boundary(result: Sweep) -> Any:
-    """Every trial: certificate ratio, which the rule sees, and error ratio, which it does not."""
+    """Every trial: certificate ratio, which the rule computes, and error ratio, which is unknown to it."""
     if not has_radii(result):
         return None
     ratio, error = result.ratio().ravel(), result.error_ratio.ravel()

@@ -121,7 +121,7 @@ def paper_truth() -> Array:
 
 
 def paper_mismatch(problem: EllipticSource) -> Array:
-    """``sin(15 pi x)`` at the nodes, zero on the boundary as the equation wants it."""
+    """``sin(15 pi x)`` at the nodes, zero on the boundary, as the equation requires."""
     s = np.zeros(problem.basis.N)
     s[problem.free] = np.sin(UNFINISHED_STATE[1] * np.pi * problem.basis.doflocs[0, problem.free])
     return s
@@ -202,7 +202,7 @@ class Candidates:
     optimality
         ``‖A'(A x - y) + lambda x‖`` (r_opt).
     error
-        Distance from the truth, which no rule sees.
+        Distance from the truth, which no rule uses.
     """
 
     x: Array

@@ -28,7 +28,7 @@ class Problem(Shown, ABC):
 
     A subclass gives `parameters`, `observation_count` and `linearize`; then evidence, exact radii, Tikhonov and the
     selector work. What more it offers (state equations with a strong form, a map in closed form) is asked for where a
-    rule needs it. Nothing asks of which class a problem is.
+    rule needs it. No rule depends on the class of a problem.
 
     Attributes
     ----------

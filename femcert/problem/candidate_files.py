@@ -91,7 +91,7 @@ def _required(names: Iterable[str], wanted: str) -> str:
 
 
 def _state_names(names: Iterable[str], state: str | None) -> list[str]:
-    """The field `state`, or ``state_0``, ``state_1`` and so on, or none if nobody asked for it."""
+    """The field `state`, or ``state_0``, ``state_1`` and so on, or none if it was not named."""
     names, base = set(names), "state" if state is None else state
     if base in names:
         return [base]

@@ -77,6 +77,15 @@ def weighted_quantile(weights: Array, zeta: float) -> float:
     return largest * min(found * (1.0 + ROUNDING), high)
 
 
+def matched_quantile(weights: Array, zeta: float) -> float:
+    """About the same from three moments (Hall, Buckley, Eagleson), to choose by and not to claim."""
+    first, second, third = (float(np.sum(np.maximum(weights, 0.0) ** power)) for power in (1, 2, 3))
+    if not third > 0.0:
+        return 0.0
+    degrees = second**3 / third**2
+    return max(first + float(chdtri(degrees, zeta) - degrees) * np.sqrt(second / degrees), 0.0)
+
+
 def upper_quantile(weights: Array, zeta: float) -> float:
     """The bound of Laurent and Massart, ``sum l_i + 2 (t sum l_i²)^1/2 + 2 t max l_i`` with ``t = log(1 / zeta)``."""
     t = float(np.log(1.0 / zeta))

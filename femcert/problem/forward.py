@@ -1,4 +1,4 @@
-"""From the coordinates of a class to data, linearized: what every rule, baseline and constant asks of a problem."""
+"""From the coordinates of a class to data, linearized: what every rule, baseline and constant needs of a problem."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def normal_of(matrix: Array) -> Normal:
 class Linearization(ABC):
     """``data = J c + offset`` for the coordinates c of a class: near a parameter, or everywhere (`LinearMap`).
 
-    A subclass gives `apply` and `offset`, and `adjoint` where it knows one; the rest follows. Errors are stated here
+    A subclass gives `apply` and `offset`, and `adjoint` where there is one; the rest follows. Errors are stated here
     once, in the norms of Q and Y, so that those who use J need not know how it was made.
 
     Attributes

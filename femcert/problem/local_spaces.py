@@ -35,7 +35,7 @@ PULLED = 1e-6
 class FunctionSpace(ParameterSpace):
     """Span of the nodal interpolants of given functions of ``x`` (scikit-fem coordinates).
 
-    A continuous guarantee speaks of the functions themselves, so that all of them must be declared as `Polynomial`;
+    A continuous guarantee is about the functions themselves, so that all of them must be declared as `Polynomial`;
     for one about the interpolants give these as fields, ``femcert.problem.space.ParameterSpace(basis, matrix)``.
 
     Attributes

@@ -10,7 +10,7 @@ from scipy.special import chdtrc, chdtri, fdtrc, fdtri, ndtr, ndtri, stdtrit
 
 from ..checks import Array, number
 from ..errors import InputError, UncertifiedError
-from .chi_squares import shifted_quantile, weighted_quantile
+from .chi_squares import matched_quantile, shifted_quantile, weighted_quantile
 
 # Newton's method on a convex function, from above; it takes 3 to 6 steps.
 MOST_STEPS = 50
@@ -90,8 +90,11 @@ class Noise(ABC):
         """What ``‖P e + v‖`` is at most, for a fixed vector v with ``‖v‖ <= shift``."""
         return self.size(count, zeta) + shift
 
-    def length(self, gram: Array, count: int, zeta: float) -> float:
-        """What ``‖W e‖`` is at most, for a matrix W of rank `count` with ``gram = W' W`` that is fixed before."""
+    def length(self, gram: Array, count: int, zeta: float, *, rough: bool = False) -> float:
+        """What ``‖W e‖`` is at most, for a matrix W of rank `count` with ``gram = W' W`` that is fixed before.
+
+        Where it is `rough` it is no bound, but quick to compute.
+        """
         return self.size(count, zeta) * float(np.sqrt(max(np.linalg.eigvalsh(gram)[-1], 0.0)))
 
     @abstractmethod
@@ -179,11 +182,12 @@ class Gaussian(Noise):
             return super().shifted_size(count, shift, zeta)
         return shifted_quantile(count, shift, zeta) * (1.0 + ROUNDING) if count else shift
 
-    def length(self, gram: Array, count: int, zeta: float) -> float:
+    def length(self, gram: Array, count: int, zeta: float, *, rough: bool = False) -> float:
         """The root of a quantile of weighted chi-squares; larger deviations make it larger (Anderson)."""
         scale = np.ones(len(gram)) if self.deviations is None else self.deviations
         left = zeta * (1.0 - self.spent / self.zeta)
-        return float(np.sqrt(weighted_quantile(np.asarray(np.linalg.eigvalsh(scale[:, None] * gram * scale)), left)))
+        weights = np.asarray(np.linalg.eigvalsh(scale[:, None] * gram * scale))
+        return float(np.sqrt(matched_quantile(weights, left) if rough else weighted_quantile(weights, left)))
 
     def tail(self, misfit: float, count: int) -> float:
         """Of the chi-square distribution."""

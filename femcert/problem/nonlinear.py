@@ -70,7 +70,7 @@ class Tangent(Linearization):
         return -np.asarray(self.coupling.T @ self.factor.solve_transposed(dense(self._sensors.T @ weights)))
 
     def curvature(self, data: Data | None) -> Curvature | None:
-        """What the problem knows of how its Jacobian changes."""
+        """What is known of how the Jacobian changes."""
         return self.problem.curvature_at(self, data)
 
     def rounding_of(self, data: Data | None) -> float:

@@ -89,7 +89,7 @@ class ParameterSpace(Shown):
     def functions_on(self, mesh: Any) -> FunctionClass | None:
         """The functions of x that the columns interpolate, integrated on a mesh; None: the columns are the class.
 
-        A claim about the continuous problem speaks of these functions where there are some.
+        A claim about the continuous problem is about these functions where there are some.
         """
         return None
 

@@ -32,7 +32,7 @@ class Energy:
     matrix
         On all dofs.
     factor
-        On the free dofs; None where nobody has factorized it yet.
+        On the free dofs; None where it has not been factorized yet.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The strong form of a model problem as data that can be sampled with quadrature of any order.
 
-A discrete operator knows its coefficients only at the points of one rule. A bound over the continuous space needs them
+A discrete operator uses its coefficients at the points of one rule only. A bound over the continuous space needs them
 anywhere, so that its integrals are exact, or known not to be.
 """
 

@@ -36,7 +36,7 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     ``difference_state``, learned minus baseline; ``weakest_direction``, which the sensors see least; and with the rule
     `Dominance` ``deciding_truth``. States at several times are ``state_0``, ``state_1`` and so on. On cells:
     piecewise constant parameters, and ``baseline_indicators``, ``learned_indicators``, the share of each element in the
-    physics residual, where the problem knows its strong form. P2 and Q2 are written as quadratic cells, so nothing is
+    physics residual, where the problem offers its strong form. P2 and Q2 are written as quadratic cells, so nothing is
     lost. The file appears whole or not at all, XDMF too, whose numbers are inside.
 
     Parameters
@@ -50,7 +50,7 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
         raise InputError(f"path is {path!r}; expected a file name that ends in {' or '.join(_WRITERS)}")
     scene = Scene.of(selection, problem)
     if scene is None:
-        raise InputError("a selection from a file knows no mesh; give the problem, too")
+        raise InputError("a selection from a file has no mesh; give the problem, too")
     if scene.problem.mesh is None:
         raise InputError("the problem has no mesh to write fields on; Selection.save writes the numbers")
     sheet = FieldSheet(scene.problem)
@@ -127,7 +127,7 @@ def _write_vtu(path: Path, mesh: meshio.Mesh) -> None:
 
 
 def _write_xdmf(path: Path, mesh: meshio.Mesh) -> None:
-    """XDMF 3 with the numbers in the XML; meshio's own writer wants HDF5."""
+    """XDMF 3 with the numbers in the XML; meshio's own writer needs HDF5."""
     root = ElementTree.Element("Xdmf", Version="3.0")
     grid = ElementTree.SubElement(ElementTree.SubElement(root, "Domain"), "Grid", Name="Grid")
     _add_numbers(ElementTree.SubElement(grid, "Geometry", GeometryType="XYZ"), mesh.points)

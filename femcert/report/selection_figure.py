@@ -42,7 +42,7 @@ def plot_selection(
     truth
         The true parameter (dof vector), where it is known.
     baseline, learned
-        The two candidates; a selection itself holds only the one it selected.
+        The two candidates; a selection itself holds only the one it selected, which is then marked among them.
     """
 
     def draw() -> Any:
@@ -62,9 +62,14 @@ def _fields(
         ("truth", truth, style.TRUTH),
         ("baseline", baseline and baseline.parameter, style.BASELINE),
         ("learned", learned and learned.parameter, style.LEARNED),
-        ("selected", selection.parameter, {"color": style.RED, "linewidth": 1.6, "linestyle": (0, (1, 1.5))}),
     ]
-    return [(name, problem.check_parameter(values), look) for name, values, look in named if values is not None]
+    chosen = selection.parameter
+    fields = [(name, problem.check_parameter(values), look) for name, values, look in named if values is not None]
+    taken = [name for name, values, _ in fields if name != "truth" and np.array_equal(values, chosen)]
+    if not taken:
+        look = {"color": style.RED, "linewidth": 1.6, "linestyle": (0, (1, 1.5))}
+        return [*fields, ("selected", problem.check_parameter(chosen), look)]
+    return [(f"{name}, selected" if name in taken else name, values, look) for name, values, look in fields]
 
 
 def _message(selection: Selection) -> str:

@@ -96,6 +96,8 @@ def _radius_words(selection: Selection, chosen: Certificate) -> str:
     if selection.confidence is not None:
         kept = selection.confidence.zeta_base if not selection.accepted else selection.confidence.zeta
         sure = f", with probability {percent(1.0 - kept)} at least"
+    elif chosen.radius.probability < 1.0:
+        sure = f", with probability {percent(chosen.radius.probability)} at least"
     return f"{whose} is proven{sure}: {_CLAIMS[chosen.scope]}.{scale}"
 
 

@@ -34,7 +34,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "lower": {"color": style.SKY, "linewidth": 2.0, "marker": "o", "markersize": 5},
 }
 NAMES = {"upper": "upper bound", "truth": "truth", "lower": "lower bound"}
-# Rates that theory knows; a fitted one this near is shown beside its exact value.
+# Rates of the theory; a fitted one this near is shown beside its exact value.
 _KNOWN_RATES = (Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2))
 _MOST_PANELS = 6
 

@@ -71,8 +71,8 @@ class BlockFluxes:
         self, workspace: Workspace, r: WeakResidual, rule: Quadrature, blocks: tuple[Columns, ...], *, steps: int
     ) -> None:
         self.tools, self.r = workspace.equilibration, r
-        self.maps = flux_maps(self.tools, r)
-        self.ground = Ground(self.tools, self.maps, r, rule)
+        self.ground = ground_of(workspace, r, rule)
+        self.maps = self.ground.maps
         mesh = r.sampler.mesh
         self.order = _by_place(mesh)
         varies = mesh.t.shape[0] > 3 or bool(r.norm.C.any())
@@ -155,6 +155,11 @@ class BlockFluxes:
         source = r.sampler.values(part.columns.basis, F) - r.norm.C * r.sampler.values(r.basis, U)
         flux = with_bubbles(self.tools.patches, gamma, source, r.sampler, self.tools.degree, part.varies)
         return replace(flux, space=self.tools.space, stream=stream)
+
+
+def ground_of(workspace: Workspace, r: WeakResidual, rule: Quadrature) -> Ground:
+    """Mesh, coefficient and quadrature of fluxes, with the matrices of the equilibration."""
+    return Ground(workspace.equilibration, flux_maps(workspace.equilibration, r), r, rule)
 
 
 class _Sums:

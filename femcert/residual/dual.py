@@ -220,7 +220,7 @@ def _on_own_forms(problem: Problem, candidate: Candidate, method: str, norm: str
     sampler = Sampler(basis.mesh, 2 * degree(basis))
     slope = sampler.gradients(basis, w)
     local: Array = sampler.integral(dot(slope, slope) + sampler.values(basis, w) ** 2)
-    # A form is a function of x, of which assembly knows samples.
+    # A form is a function of x, which assembly evaluates at points only.
     bound = Bound(finished_lower(value), "estimate", "Riesz representative in the trial space, assembled forms")
     return DualNorm(upper=None, lower=lambda: bound, indicators=np.sqrt(local), method=method, norm=norm)
 

@@ -27,7 +27,7 @@ from .workspace import Workspace
 
 # Against the misfit of the flux: too little to spend bubbles on.
 SMALL_OSCILLATION = 0.01
-# A reaction c with c h² above this many a asks for more.
+# A reaction c with c h² above this many a needs further terms.
 DOMINATING = 4.0
 # Most improving steps of the flux; on meshes that are not stretched it takes far fewer.
 STEPS = 60
@@ -166,7 +166,7 @@ class _Search:
         return self.workspace.residual(self.equation, self.state, self.norm, rule), rule
 
     def _reacts(self, result: EllipticBound) -> bool:
-        """Whether the reaction dominates on some element, and the flux, which knows nothing of it, matters."""
+        """Whether the reaction dominates on some element, so that the flux, which is made without it, is not sharp."""
         r = result.residual
         ratio = r.sampler.means(r.norm.C) * self.workspace.facets.diameters**2 / r.sampler.means(r.norm.A)
         return bool(ratio.max() > DOMINATING) and result.checked.value**2 > SMALL_OSCILLATION * result.parts.square

@@ -77,7 +77,7 @@ class StateNorm:
     def square(self, v: Array) -> tuple[float, list[str]]:
         """An upper bound of ``‖v‖_V²`` of a finite-element function, and why it is none (nothing: it is one)."""
         if self.diffusion is None or self.reaction is None:
-            return self._matrix_square(v), ["its form is a function of which assembly knows samples"]
+            return self._matrix_square(v), ["its form is a function, evaluated at the points of assembly only"]
         sampler, p = self._sampler, degree(self.basis)
         slopes = sampler.gradients(self.basis, v)
         # On quadrilaterals the gradient is adj(J)' (reference gradient) / det(J), degree p + 1 in each variable over 1.

@@ -247,7 +247,7 @@ JUMP = 1e-13
 def flux_majorant(problem: Problem, candidate: Candidate, flux: Any, *, norm: str = "energy") -> Majorant:
     """Upper bound of the dual norm of a candidate's residual from any conforming flux p, close to ``a grad u`` or not.
 
-    It knows nothing of how the flux was made: it checks that the normal component is continuous, and evaluates
+    How the flux was made does not matter: the function checks that the normal component is continuous, and evaluates
     the misfit, the divergence defect times a guaranteed Friedrichs constant, and the oscillation; see `majorant`.
 
     Parameters

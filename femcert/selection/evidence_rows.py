@@ -38,7 +38,8 @@ def _numbers(certificate: Certificate | None, rule: dict[str, Any]) -> dict[str,
     radius, scope = certificate.radius, certificate.scope
     constant = None if certificate.stability is None else certificate.stability.constant
     sided = radius.side if scope == radius.side else f"{radius.side}, {scope}"
-    found = {"radius": (f"{radius.value:.4g} ({sided})", radius.source)}
+    chance = "" if radius.probability == 1.0 else f", {100.0 * radius.probability:.4g} %"
+    found = {"radius": (f"{radius.value:.4g} ({sided}{chance})", radius.source)}
     if certificate.norm is not None:
         found["relative radius"] = (certificate.scale, f"part of the {certificate.norm} of the answer")
     residuals = certificate.residuals.items()

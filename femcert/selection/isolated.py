@@ -1,6 +1,6 @@
-"""Runs a learned solver in a process of its own: it may crash, exit or write anywhere, and harms nobody else.
+"""Runs a learned solver in a process of its own: it may crash, exit or write to memory without effect on the caller.
 
-The process is a fork of this one. It sees problem, data and solver as they are, without pickling them, and every write
+The process is a fork of this one. Problem, data and solver are there as they are, without pickling, and every write
 of its own goes to its copy of the memory; only the result is pickled and sent back. This is protection from accidents,
 not from code that means harm.
 """
@@ -46,7 +46,7 @@ def in_child(work: Callable[[], Any], time_limit: float | None) -> Any:
     process = context.Process(target=_send, args=(writer, work), daemon=True, name="learned candidate")
     try:
         with warnings.catch_warnings():
-            # That threads of this process are not in the child, where nobody waits for them.
+            # That threads of this process are not in the child, and are not waited for.
             warnings.simplefilter("ignore", DeprecationWarning)
             process.start()
         writer.close()

@@ -1,4 +1,4 @@
-"""Why a selection was made, in one sentence that speaks of the data."""
+"""Why a selection was made, in one sentence in terms of the data."""
 
 from __future__ import annotations
 

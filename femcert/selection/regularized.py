@@ -24,6 +24,8 @@ CLOSE, MOST_TRIES = 1e-3, 60
 NEAR_LEVEL, STEP, MOST_STEPS = 1e-3, 2.0, 15
 # Relative change of the misfit over a step of the weight below which nothing but constants is left.
 SAME = 1e-6
+# Gradients this much smaller than those of one mesh cell are none.
+FLAT = 1e-6
 
 
 def bounds_of(space: ParameterSpace, given: Any) -> Bounds | None:
@@ -69,10 +71,7 @@ def regularized(
 
     objective = Splitting(F, y, space, feasible)
     start = objective.ridge()
-    typical = 0.0
-    if metric is None:
-        D, sizes, d = variation(space)
-        typical = float(np.linalg.norm(D @ start) / np.linalg.norm(sizes) * np.sqrt(d))
+    typical = _typical(space, start) if metric is None else 0.0
     if weight is None:
         free = Splitting(F, y, space, lambda c: c)
         weight = _by_discrepancy(free, space, start, typical, noise_level)
@@ -93,6 +92,13 @@ def regularized(
     # The normal of the sphere belongs to the ball, up to how far c is inside.
     slack = mu * size * (ball.radius - size)
     return c, objective.certificate(c, penalty + mu * form, terms, found.multipliers, slack)[0]
+
+
+def _typical(space: ParameterSpace, c: Array) -> float:
+    """A size of gradients, or jumps: that of some parameter, or much less than its values where it is constant."""
+    D, sizes, d = variation(space)
+    steepest = float(np.abs(D).max() * np.abs(c).max() / sizes.max())
+    return max(float(np.linalg.norm(D @ c) / np.linalg.norm(sizes) * np.sqrt(d)), FLAT * steepest) or 1.0
 
 
 def _on_sphere(

@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_matrix, diags, issparse
 
 from ..checks import Array
-from ..errors import SolveError
+from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from ..problem.forward import dense
 from ..problem.space import ParameterSpace
@@ -34,8 +34,8 @@ from .ridge import MOST_COLUMNS
 RELAXATION, MOST_STEPS, EVERY, BALANCED = 1.7, 5_000, 25, 500
 # The gap at which the iteration ends, and at which it counts as converged.
 WANTED, ENOUGH = 1e-4, 1e-2
-# The error of c is taken for so much of c.
-UNKNOWN = 0.1
+# The error of c is taken for so much of c; an objective that is a smaller part of that at zero counts as zero.
+UNKNOWN, EXPLAINED = 0.1, 1e-6
 # A step stays near the last one where neither penalty nor bounds hold all directions: part of the curvature.
 NEAR = 1e-4
 # Parts of D c that are smaller than this, relative to the start, balance nothing.
@@ -52,6 +52,8 @@ class Term:
         D, sparse or dense, with rows scaled so that D' D does not depend on the mesh.
     prox
         ``(x, s) -> argmin_z h(z) + ½ s ‖z - x‖²``.
+    value
+        h, for z in its domain.
     gap
         ``(z, v) -> h(z) + h*(v) - v . z``, for v in the domain of h* and z in that of h; not negative.
     scale
@@ -60,6 +62,7 @@ class Term:
 
     matrix: Any
     prox: Callable[[Array, float], Array]
+    value: Callable[[Array], float]
     gap: Callable[[Array, Array], float]
     scale: float
 
@@ -76,11 +79,11 @@ def total_variation(space: ParameterSpace, weight: float, typical: float) -> Ter
             kept = np.where(length > 0.0, np.maximum(1.0 - thresholds / (s * length), 0.0), 0.0)
         return np.asarray((kept[:, None] * parts).ravel())
 
-    def gap(z: Array, v: Array) -> float:
-        # v is shorter than the thresholds but for rounding.
-        return float(thresholds @ np.linalg.norm(z.reshape(-1, d), axis=1) - v @ z)
+    def value(z: Array) -> float:
+        return float(thresholds @ np.linalg.norm(z.reshape(-1, d), axis=1))
 
-    return Term(D, prox, gap, weight / max(typical, 1e-300))
+    # v is no longer than the thresholds but for rounding, and h* is zero there.
+    return Term(D, prox, value, lambda z, v: value(z) - float(v @ z), weight / typical)
 
 
 def box(space: ParameterSpace, lower: Array, upper: Array, curvature: float) -> Term:
@@ -95,7 +98,7 @@ def box(space: ParameterSpace, lower: Array, upper: Array, curvature: float) -> 
         some = v != 0.0
         return float(np.abs(v[some]) @ np.abs(ends[some] - z[some]))
 
-    return Term(D, lambda x, s: np.clip(x, low, high), gap, curvature)
+    return Term(D, lambda x, s: np.clip(x, low, high), lambda z: 0.0, gap, curvature)
 
 
 @dataclass(frozen=True)
@@ -138,8 +141,10 @@ class Splitting:
     def __init__(self, F: Array, y: Array, space: ParameterSpace, feasible: Callable[[Array], Array]) -> None:
         self._F, self._y, self._space, self._feasible = F, y, space, feasible
         self._lifted = space.solve_gram(np.asfortranarray(F.T))
-        self._steepness = self._norm(F.T @ y)
         self.curvature = float(np.linalg.eigvalsh(F @ self._lifted)[-1])
+        if not self.curvature > 0.0:
+            raise InputError("the sensors see no parameter of the class; expected others, or another class")
+        self._steepness = self._norm(F.T @ y) or self.curvature
 
     def _norm(self, gradient: Array) -> float:
         """``(g' G^-1 g)^(1/2)``."""
@@ -174,12 +179,12 @@ class Splitting:
         g, eps, value = self._F.T @ misfit + pull, slack, 0.5 * float(misfit @ misfit + c @ pull)
         for term, v in zip(terms, multipliers, strict=True):
             z = term.matrix @ c
-            gap = max(term.gap(z, v), 0.0)
-            g, eps, value = g + term.matrix.T @ v, eps + gap, value + gap + float(v @ z)
+            g, eps, value = g + term.matrix.T @ v, eps + max(term.gap(z, v), 0.0), value + term.value(z)
         rest = self._norm(g)
         optimality = float(rest / 2.0 + np.sqrt(rest**2 / 4.0 + self.curvature * eps))
         rise = eps + UNKNOWN * abs(float(g @ c))
-        return optimality, max(rise / max(value, 1e-300), rest / max(self._steepness, 1e-300))
+        whole = max(value, EXPLAINED * float(self._y @ self._y), 1e-300)
+        return optimality, max(rise / whole, rest / self._steepness)
 
     def minimize(
         self,

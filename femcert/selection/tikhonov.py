@@ -174,7 +174,7 @@ def _from_optimality_system(
     """Minimizer from the sparse optimality system in state u, coordinates c and adjoint z.
 
     ``H' C^-1 H u + A' z = H' C^-1 y``,  ``weight G c - (l B)' z = 0``,  ``A u - l B c = f`` on the free dofs, with
-    ``weight G + mu L`` for ``weight G`` where the ball asks for it.
+    ``weight G + mu L`` for ``weight G`` where the ball requires it.
     """
     if system is None:
         name = type(problem).__name__

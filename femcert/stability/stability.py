@@ -247,7 +247,7 @@ def stability(
     on_ball = ball and (k > m or levels is not None)
     if guarantee == "continuous" and (on_ball or method == "sparse"):
         route = "conditional stability on a ball" if on_ball else "method='sparse'"
-        raise UncertifiedError(f"guarantee='continuous' is not known for {route}; it speaks of the mesh")
+        raise UncertifiedError(f"guarantee='continuous' is not available for {route}, which is about the mesh")
     if on_ball and method == "sparse":
         raise InputError("method='sparse' is not for the modulus of a class with a ball, which chooses its own route")
     if on_ball:

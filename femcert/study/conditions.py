@@ -1,6 +1,6 @@
 """Coefficients and boundary conditions of a case on its mesh: numbers, formulas, and tables of them by name.
 
-A formula knows its key, and says it where its value is no number.
+A formula carries its key, and an error names it where a value is no number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What the guide shows is what happens, and its links lead somewhere."""
+"""What the documentation shows is what happens, and its links lead somewhere."""
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ from written_examples import BLOCK, broken_links, examples
 
 import femcert
 
+DIRECTIVE = re.compile(r"^```\{[\w-]+\}.*?^```$", re.S | re.M)
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "demos" / "guide"
+GUIDE = ROOT / "demos" / "docs"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(GUIDE.glob("*.md"))}
 
 
@@ -24,7 +27,8 @@ def test_examples_print_what_the_page_shows(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_is_an_example(page):
     # A block that is none of these would not be run, and nobody would notice.
-    assert "```" not in BLOCK.sub("", PAGES[page])
+    # Directives of the site have three backticks or colons and a name in braces.
+    assert "```" not in DIRECTIVE.sub("", BLOCK.sub("", PAGES[page]))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -33,8 +37,15 @@ def test_links_lead_somewhere(page):
 
 
 def test_contents_list_every_page():
-    listed = re.findall(r"\]\((\w[\w-]*)\.md\)", PAGES["README"])
-    assert sorted(set(listed)) == sorted(set(PAGES) - {"README"})
+    trees = re.findall(r"```{toctree}\n(.*?)```", PAGES["index"], re.S)
+    listed = re.findall(r"^(?!:)([\w-]+)$", "\n".join(trees), re.M)
+    assert sorted(listed) == sorted({*PAGES, "reference"} - {"index"})
+
+
+def test_the_reference_lists_the_public_names():
+    sys.path.insert(0, str(GUIDE))
+    pages = importlib.import_module("reference_pages")
+    assert sorted(pages.names()) == sorted(femcert.__all__)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -19,7 +19,7 @@ from femcert.learn import NeuralOperator
 from femcert.linalg import use_backend
 from femcert.problem.fingerprint import fingerprint
 
-PAGE = (Path(__file__).parents[2] / "demos" / "guide" / "troubleshooting.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "demos" / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(.*?)` \|", PAGE, re.M)
 
 BASIS = Basis(MeshTri().refined(3), ElementTriP1())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -321,6 +322,37 @@ def test_bounds_leave_less_to_hide():
     free, within = (fc.evidence(each, data(each, np.zeros(7))).best_radius for each in (problem, bounded))
     assert 0.0 < within[0].value < free[0].value
     assert within[1].value == pytest.approx(free[1].value, rel=1e-9)
+
+
+@pytest.mark.parametrize("combined", [False, True])
+def test_weighed_pencils_against_a_dense_eigenproblem(combined, monkeypatch):
+    problem, rng = matrix_problem(2), np.random.default_rng(0)
+    made = data(problem, np.zeros(7))
+    turn = np.linalg.qr(rng.standard_normal((7, 4)))[0].T * 3.0 if combined else None
+    root = rng.standard_normal((4 if combined else 7,) * 2)
+    S, T = root @ root.T + np.eye(len(root)), problem.forward_matrix() / STD
+    seen = T if turn is None else turn @ T
+    exact = eigh(seen.T @ S @ seen + 0.7 * form(problem), problem.parameters.weight.toarray())[0][0]
+    pencils = fc.evidence(problem, made)._pencils
+    least, x = pencils.weighed(S, turn).least(0.7)
+    assert exact * (1.0 - 1e-3) <= least <= exact
+    assert np.linalg.norm(pencils.weighed(S, turn).observe(x[:, None])) ** 2 == pytest.approx(x @ seen.T @ S @ seen @ x)
+    if not combined:
+        # With fewer combinations of the data than there are, still from below.
+        monkeypatch.setattr(import_module("femcert.stability.pencil"), "MOST_MODES", 5)
+        fewer = fc.evidence(problem, made)._pencils.weighed(S).least(0.7)[0]
+        assert 0.0 < fewer <= exact
+
+
+def test_missing_readings_are_as_if_there_were_no_sensors():
+    problem, y = matrix_problem(0), noisy(matrix_problem(0), np.ones(15) * 0.1, 0)
+    y[[1, 4]] = np.nan
+    kept = ~np.isnan(y)
+    rows, space = problem.forward_matrix()[kept], problem.parameters
+    less = fc.MatrixProblem(operator=np.eye(15), load=np.eye(15), observe=rows, parameters=space)
+    one, other = fc.evidence(problem, data(problem, y)), fc.evidence(less, data(less, y[kept]))
+    assert_allclose(np.asarray(one.centre), np.asarray(other.centre), rtol=1e-6, atol=1e-9)
+    assert_allclose([b.value for b in one.best_radius], [b.value for b in other.best_radius], rtol=1e-6)
 
 
 def test_the_centre_is_a_baseline():

@@ -66,5 +66,5 @@ def test_the_problems_refuse_it_too():
 def test_dofs_without_a_place(name):
     basis = unit_basis(name, 4)
     for use in users(Basis(basis.mesh, basis.elem, disable_doflocs=True)):
-        with pytest.raises(fc.InputError, match="disable_doflocs=True; expected one that knows its dof locations"):
+        with pytest.raises(fc.InputError, match="disable_doflocs=True; expected one with dof locations"):
             use()

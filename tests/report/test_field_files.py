@@ -213,7 +213,7 @@ def test_a_selection_from_a_file_needs_its_problem(tmp_path):
     problem = source_problem(basis_of("quad Q1"))
     select(problem).save(tmp_path / "selection.json")
     loaded = fc.Selection.load(tmp_path / "selection.json")
-    with pytest.raises(fc.InputError, match="a selection from a file knows no mesh; give the problem, too"):
+    with pytest.raises(fc.InputError, match="a selection from a file has no mesh; give the problem, too"):
         write_fields(loaded, tmp_path / "fields.vtu")
     path = write_fields(loaded, tmp_path / "fields.vtu", problem=problem)
     assert np.array_equal(meshio.read(path).point_data["parameter"], loaded.parameter)

@@ -20,7 +20,8 @@ from femcert.residual import blocks
 from femcert.residual.block_chunk import Columns
 from femcert.residual.block_errors import block_errors, combined, largest, products
 from femcert.residual.block_maps import flux_maps
-from femcert.residual.blocks import BlockFluxes
+from femcert.residual.block_plain import PlainFluxes
+from femcert.residual.blocks import BlockFluxes, ground_of
 from femcert.residual.elliptic import elliptic_bound
 from femcert.residual.energy import state_norm
 from femcert.residual.equilibrate import equilibrated_flux
@@ -248,3 +249,26 @@ def test_sums_of_norms_as_one_quadratic_form():
         whole = sum(np.sqrt(largest(part)) for part in grams)
         assert np.sqrt(largest(G)) <= whole * (1.0 + 1e-9)
     assert not combined([np.zeros((2, 2))]).any()
+
+
+def test_plain_fluxes_are_those_without_steps():
+    """Lowest order on linear triangles: sparse products give what the general way gives, and what `majorant` says."""
+    for boundary in ("dirichlet", "neumann"):
+        case = Case("tri P1", boundary)
+        zero, rule = case.residual(1, np.zeros(3))
+        plain = PlainFluxes(ground_of(case.workspace, zero, rule), case.blocks)
+        general = BlockFluxes(case.workspace, zero, rule, tuple(case.blocks), steps=0)
+        (found, columns), cross = plain.misfits()
+        (expected, _), _ = general.misfits()
+        np.testing.assert_allclose(found.flux, expected.flux, rtol=1e-10, atol=1e-12 * np.trace(expected.flux))
+        for number, part in enumerate((found, columns)):
+            for seed in range(3):
+                weights = np.random.default_rng(seed).standard_normal(len(part.flux))
+                checked = checked_by_majorant(case, plain, rule, number, weights)
+                assert checked.misfit**2 == pytest.approx(weights @ part.flux @ weights, rel=1e-9)
+                value = np.sqrt(weights @ part.both @ weights)
+                assert checked.value - checked.defect <= value * (1.0 + 1e-9)
+                assert value <= 1.3 * (checked.value - checked.defect)
+        sizes = [np.sqrt(np.diag(part.flux)) for part in (found, columns)]
+        assert np.all(np.abs(cross[0, 1]) <= np.outer(*sizes))
+        assert np.max(np.abs(cross[0, 1]) / np.outer(*sizes)) > 0.05

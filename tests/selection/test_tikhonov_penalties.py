@@ -270,6 +270,27 @@ def test_the_certificate_of_a_bad_point_is_large():
     assert gap > 0.1
 
 
+@pytest.mark.parametrize(
+    "options", [{"penalty": "tv"}, {"penalty": "tv", "bounds": (-1.0, 2.0)}, {"bounds": (0.5, None)}]
+)
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_data_of_constants(options, level):
+    problem = problem_of()
+    data = fc.Data(problem.observe(problem.solve(np.full(problem.basis.N, level))), 0.1)
+    found = fc.Tikhonov(weight=1e-6, **options)(problem, data).parameter
+    if "penalty" in options:
+        # No total variation, and no misfit.
+        assert_allclose(found, level, atol=1e-2)
+    assert found.min() >= options.get("bounds", (-np.inf,))[0]
+
+
+def test_sensors_that_see_nothing():
+    n = 4
+    blind = fc.MatrixProblem(operator=np.eye(n), load=np.eye(n), observe=np.zeros((2, n)))
+    with pytest.raises(fc.InputError, match="see no parameter"):
+        fc.Tikhonov(weight=1.0, bounds=(0.0, None))(blind, fc.Data(np.ones(2), 0.1))
+
+
 def test_no_weight_of_the_total_variation_explains_the_noise():
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, 11)), ElementLineP1())
     values = np.full(11, 2.0) + 0.01 * np.sin(9.0 * basis.doflocs[0])

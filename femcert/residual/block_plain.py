@@ -1,0 +1,199 @@
+"""The cheapest fluxes for many columns: lowest order on linear triangles, one sparse matrix from states to misfits.
+
+Without improving steps and bubbles, ``t = p - a grad u`` is a constant plus ``(div p / 2) (x - centre)`` on each
+triangle, and both parts are orthogonal. The constants are a sparse matrix times the states and the sources; of the
+other part and of the oscillation of the sources only sparse quadratic forms are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.sparse import diags, issparse
+
+from ..checks import Array
+from ..mesh.elements import degree
+from ..problem.forward import dense
+from .block_chunk import Columns, Ground, Part
+from .block_maps import scattered
+from .blocks import Misfits
+from .flux import FacetFlux
+from .patches import Patches
+
+# Numbers in the misfits of a batch of elements.
+NUMBERS = 8_000_000
+
+
+class PlainFluxes:
+    """Equilibrated fluxes of lowest order for blocks of columns, as `BlockFluxes` without stream functions and bubbles.
+
+    For linear triangles, a conductivity that is constant on elements, no reaction and no Robin boundary.
+    """
+
+    def __init__(self, ground: Ground, blocks: Sequence[Columns]) -> None:
+        self.ground = ground
+        maps, r = ground.maps, ground.r
+        mesh = r.sampler.mesh
+        self.parts = [_part(ground, block) for block in blocks]
+        self.area = r.sampler.determinant[:, 0] / 2.0
+        self.conductivity = np.broadcast_to(r.norm.A[:, 0], mesh.nelements)
+        corners = mesh.p[:, mesh.t]
+        edges = corners - np.roll(corners, 1, axis=1)
+        # The integral of |x - centre|² over a triangle.
+        self.moment = self.area * np.sum(edges**2, axis=(0, 1)) / 36.0
+        self._to_centre, self._divergence = _triangle_maps(ground.tools.patches, self.area)
+        root = np.sqrt(self.area / self.conductivity)
+        self._scale = diags(np.concatenate([root, root]))
+        self._constants = (self._scale @ (self._to_centre @ maps.state - _gradients(ground))).tocsr()
+        self._balance = (diags(np.sqrt(self.area)) @ (self._divergence @ maps.state)).tocsr()
+
+    def misfits(self) -> tuple[list[Misfits], dict[tuple[int, int], Array]]:
+        """For every block its Gram matrices, and for every pair of blocks ``(a^-1 t_i, t_j)``, i from the first one."""
+        states = np.hstack([part.columns.states for part in self.parts])
+        fluxes = self._joined(lambda part: self._scale @ (self._to_centre @ part.to_flux))
+        means = [_means(self.ground, part.columns) for part in self.parts]
+        lacking = self._joined(lambda part: self._divergence @ part.to_flux, means, diags(np.sqrt(self.area)))
+        n = states.shape[1]
+        gram, squares = np.zeros((n, n)), np.zeros(n)
+        step = max(NUMBERS // n, 1)
+        for start in range(0, self._constants.shape[0], step):
+            here = slice(start, start + step)
+            T = self._constants[here] @ states
+            fluxes.add(T, here)
+            gram += T.T @ T
+        for start in range(0, self._balance.shape[0], step):
+            here = slice(start, start + step)
+            T = self._balance[here] @ states
+            lacking.add(T, here)
+            squares += np.einsum("ij,ij->j", T, T)
+        gram += self._radial(means)
+        ends = np.cumsum([0, *(part.columns.count for part in self.parts)])
+        pieces = [slice(*pair) for pair in pairwise(ends)]
+        found = [
+            self._misfits(part, gram[piece, piece], float(np.sqrt(squares[piece].sum())))
+            for part, piece in zip(self.parts, pieces, strict=True)
+        ]
+        cross = {(i, j): gram[pieces[i], pieces[j]] for j in range(len(pieces)) for i in range(j)}
+        return found, cross
+
+    def single(self, block: int, weights: Array) -> FacetFlux:
+        """The flux of one combination of a block, as `majorant` takes it."""
+        part, ground = self.parts[block], self.ground
+        gamma = ground.maps.state @ (part.columns.states @ weights) + part.to_flux @ (part.columns.sources @ weights)
+        return FacetFlux(ground.tools.patches, np.array([gamma, gamma]), np.zeros((1, 1)), 1, ground.tools.space)
+
+    def _joined(self, matrix: Any, means: list[Any] | None = None, scale: Any = None) -> _Sources:
+        """What the sources of all blocks add to misfits or balances."""
+        found = []
+        for number, part in enumerate(self.parts):
+            values = matrix(part) @ part.columns.sources
+            if means is not None:
+                values = scale @ (values + means[number])
+            found.append(values)
+        return _Sources(found)
+
+    def _radial(self, means: list[Any]) -> Array:
+        """``(a^-1 s_i, s_j)`` for ``s = (div p / 2) (x - centre)``, div p being minus the mean of the source."""
+        weights = diags(np.sqrt(self.moment / self.conductivity) / 2.0)
+        scaled = [weights @ part for part in means]
+        return np.block([[dense(first.T @ second) for second in scaled] for first in scaled])
+
+    def _misfits(self, part: Part, gram: Array, lacking: float) -> Misfits:
+        least = float(self.conductivity.min())
+        # What is missing in the balance is missing in the divergence above, too.
+        slip = lacking * float(np.sqrt((self.moment / self.area).max() / least)) / 2.0
+        flux = gram if slip == 0.0 else _sum(gram, slip**2 * np.eye(len(gram)))
+        if degree(part.columns.basis) == 0:
+            return Misfits(flux, None, flux, lacking)
+        form = _oscillation(self.ground, part.columns.basis, self.area)
+        sources = part.columns.sources
+        oscillation = np.asarray(dense(sources.T @ (form @ sources)))
+        return Misfits(flux, oscillation, _sum(flux, oscillation), lacking)
+
+
+class _Sources:
+    """Dense or sparse columns that are added to rows of a product."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self.blocks = [block.tocsr() if issparse(block) else block for block in blocks]
+
+    def add(self, rows: Array, here: slice) -> None:
+        """In place."""
+        start = 0
+        for block in self.blocks:
+            rows[:, start : start + block.shape[1]] += dense(block[here])
+            start += block.shape[1]
+
+
+def _part(ground: Ground, block: Columns) -> Part:
+    block = replace(block, states=np.ascontiguousarray(block.states))
+    return Part(block, ground.maps.of_source(block.basis), False, np.zeros((1, 1)))
+
+
+def _triangle_maps(patches: Patches, area: Array) -> tuple[Any, Any]:
+    """From flows through facets to the flux in the centres, first all first components, and to its divergence."""
+    mesh, elements = patches.mesh, np.arange(patches.mesh.nelements)
+    corners = mesh.p[:, mesh.t]
+    centre = corners.mean(axis=1)
+    rows, columns, values, sums = [], [], [], []
+    for l, pair in enumerate(patches.local):
+        opposite = corners[:, ({0, 1, 2} - set(pair)).pop()]
+        for axis in (0, 1):
+            rows.append(axis * len(elements) + elements)
+            columns.append(mesh.t2f[l])
+            values.append(patches.signs[l] * (centre[axis] - opposite[axis]) / (2.0 * area))
+        sums.append(patches.signs[l] / area)
+    count = mesh.facets.shape[1]
+    to_centre = scattered(rows, columns, values, (2 * len(elements), count))
+    return to_centre, scattered([elements] * 3, list(mesh.t2f), sums, (len(elements), count))
+
+
+def _gradients(ground: Ground) -> Any:
+    """``a grad u`` on the triangles, ``(2 elements, dofs)``."""
+    r = ground.r
+    elements = np.arange(r.sampler.mesh.nelements)
+    _, slopes = r.sampler.table(r.basis.elem)
+    rows, columns, values = [], [], []
+    for dofs, slope in zip(r.basis.element_dofs, slopes, strict=True):
+        field = r.norm.A * r.sampler.physical([np.broadcast_to(part[:1], (len(elements), 1)) for part in slope])
+        for axis in (0, 1):
+            rows.append(axis * len(elements) + elements)
+            columns.append(dofs)
+            values.append(field[axis, :, 0])
+    return scattered(rows, columns, values, (2 * len(elements), r.basis.N))
+
+
+def _means(ground: Ground, block: Columns) -> Any:
+    """Means of the sources on the elements, dense or sparse ``(elements, columns)``."""
+    sampler = ground.r.sampler
+    elements = np.arange(sampler.mesh.nelements)
+    psi, _ = sampler.table(block.basis.elem)
+    shares = psi @ sampler.W / sampler.W.sum()
+    values = [np.full(len(elements), share) for share in shares]
+    means = scattered([elements] * len(psi), list(block.basis.element_dofs), values, (len(elements), block.basis.N))
+    return means @ block.sources
+
+
+def _oscillation(ground: Ground, basis: Any, area: Array) -> Any:
+    """``sum_K factor_K² (psi_i - mean, psi_j - mean)_K``, sparse."""
+    sampler = ground.r.sampler
+    psi, _ = sampler.table(basis.elem)
+    share = sampler.W / sampler.W.sum()
+    local = (psi * share) @ psi.T - np.outer(psi @ share, psi @ share)
+    weights = ground.factors**2 * area
+    pairs = list(np.ndindex(local.shape))
+    rows, columns = ([basis.element_dofs[pair[side]] for pair in pairs] for side in (0, 1))
+    return scattered(rows, columns, [local[pair] * weights for pair in pairs], (basis.N, basis.N))
+
+
+def _sum(first: Array, second: Array) -> Array:
+    """A Gram matrix for the sum of two norms, see `femcert.residual.block_errors.combined`."""
+    sizes = [float(np.sqrt(max(np.trace(gram), 0.0))) for gram in (first, second)]
+    if not min(sizes) > 0.0:
+        return first + second
+    s = sizes[1] / sizes[0]
+    return np.asarray((1.0 + s) * first + (1.0 + 1.0 / s) * second)

@@ -1,0 +1,73 @@
+"""A new case runs as it is written, for meshes with and without names, and what does not fit is said."""
+
+import numpy as np
+import pytest
+from skfem import Basis, ElementTriP1, MeshTri
+
+import femcert as fc
+from femcert.cli import main
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A mesh and a table of measurements in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    mesh = MeshTri().refined(3)
+    mesh.save("plain.vtk")
+    basis = Basis(mesh, ElementTriP1())
+    x = np.linspace(0.2, 0.8, 4)
+    points = np.array([(a, b) for a in x for b in x])
+    sensors = fc.PointSensors(basis, points)
+    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors)
+    truth = np.exp(-np.sum((basis.doflocs - 0.4) ** 2, axis=0) / 0.1)
+    values = problem.observe(problem.solve(truth)) + 1e-3 * np.random.default_rng(0).standard_normal(16)
+    np.savetxt("data.csv", np.c_[points, values], delimiter=",", header="x,y,value", comments="")
+    np.savetxt("full.csv", np.c_[points, values, np.full(16, 1e-3)], delimiter=",", header="x,y,value,std", comments="")
+    np.savez("answer.npz", parameter=truth)
+    return tmp_path
+
+
+def test_it_runs(files, capsys):
+    options = ["--data", "data.csv", "--std", "0.001", "--title", "A source"]
+    assert main(["new", "case", "--mesh", "plain.vtk", *options]) == 0
+    assert capsys.readouterr().out == "run: femcert certify case/case.toml\n"
+    text = (files / "case" / "case.toml").read_text(encoding="utf-8")
+    assert text.startswith("# A source\n")
+    assert 'file = "../plain.vtk"' in text
+    assert "std = 0.001" in text
+    # A start is marked as one, and what was given is not.
+    assert "radius = 3  # <-" in text
+    assert main(["certify", "case/case.toml", "--out", "out", "--quiet"]) == 0
+    found = fc.Selection.load(files / "out" / "selection.json")
+    assert found.status in ("accepted", "rejected")
+
+
+def test_what_was_given_is_in_it(files):
+    options = ["--candidate", "answer.npz", "--radius", "2", "--length", "0.3", "--sensor-radius", "0.05"]
+    assert main(["new", "other", "--mesh", "plain.vtk", "--data", "full.csv", *options]) == 0
+    text = (files / "other" / "case.toml").read_text(encoding="utf-8")
+    for line in ('file = "../answer.npz"', "radius = 2\n", "length = 0.3\n", "radius = 0.05", 'kind = "averages"'):
+        assert line in text
+    assert "std =" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mesh", "plain.vtk", "--data", "data.csv"], "no column"),
+        (["--mesh", "none.msh", "--data", "data.csv"], "none.msh"),
+        (["--mesh", "plain.vtk", "--data", "none.csv"], "none.csv"),
+        (["--mesh", "plain.vtk", "--data", "full.csv", "--radius", "-1"], "radius is -1"),
+        (["--mesh", "plain.vtk", "--data", "data.csv", "--std", "0"], "std is 0"),
+        (["--data", "data.csv"], "--mesh is missing"),
+    ],
+)
+def test_refused(files, capsys, arguments, message):
+    assert main(["new", "case", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (files / "case" / "case.toml").exists()
+
+
+def test_a_directory_that_is_not_empty(files, capsys):
+    assert main(["new", ".", "--mesh", "plain.vtk", "--data", "full.csv"]) == 2
+    assert "not empty" in capsys.readouterr().err
