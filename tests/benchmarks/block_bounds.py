@@ -337,11 +337,11 @@ def main(arguments):
     path = RESULTS / "block_bounds.csv"
     fields = ["part", "domain", "element", "cells", "sensors", "loop", "block", "sigma_loop", "sigma_block",
               "true_known_to", "exact_block"]  # fmt: skip
+    rows = [row for name, part in PARTS.items() if not arguments or name in arguments for row in part()]
     kept = []
     if path.exists() and arguments:
         with open(path, newline="") as file:
             kept = [row for row in csv.DictReader(file) if row["part"].split()[0] not in arguments]
-    rows = [row for name, part in PARTS.items() if not arguments or name in arguments for row in part()]
     with open(path, "w", newline="") as file:
         table = csv.DictWriter(file, fields)
         table.writeheader()
