@@ -128,7 +128,8 @@ def _add_validate(commands: Any) -> None:
         description="Run the paper's five experiments as finite-element problems and write tables, figures and a "
         "report with the paper's values beside the computed ones. Exit code 1 if a check failed.",
     )  # fmt: skip
-    command.add_argument("--only", metavar="NAME,...", help="some of poisson, heat, tomography, coefficient, stochastic (all)")
+    names = "poisson, heat, tomography, coefficient, stochastic"
+    command.add_argument("--only", metavar="NAME,...", help=f"some of {names} (all)")
 
 
 def _whole(text: str, least: int = 1) -> int:
