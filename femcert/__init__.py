@@ -1,236 +1,53 @@
 """femcert: certified finite-element inverse problems. Reconstruct, certify, select.
 
-Three ideas carry the library. A *problem* maps a parameter to a state and a state to sensor values. A *certificate*
-turns the residuals of a candidate reconstruction and the stability of the problem into a radius around it. A
-*selection* takes a learned candidate only if its radius is no worse than that of a classical baseline.
+Three ideas carry the library. A *problem* maps a parameter to a state and a state to sensor values. The *evidence*
+says what data, noise and class leave open about the truth, and a *certificate* is a radius around a reconstruction. A
+*selection* takes a learned candidate only if its evidence is no worse than that of a classical baseline.
+
+A room is imported when one of its names is first used. The names and their rooms are in ``__init__.pyi``.
 """
 
-from importlib.metadata import version as _version
+import sys as _sys
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
-from . import learn
-from .bound import Bound
-from .certificate import (
-    Calibrated,
-    Certificate,
-    Comparison,
-    ConformalRadius,
-    Dominance,
-    ExactRadius,
-    GuaranteedRadius,
-    Judge,
-    OperationalRadius,
-    ResidualRadius,
-    Rule,
-    StochasticRadius,
-    StoppingRule,
-    certify,
-)
-from .errors import (
-    CandidateError,
-    CoarseMeshError,
-    DatasetError,
-    FemcertError,
-    InconsistentError,
-    InputError,
-    SolveError,
-    UncertifiedError,
-)
-from .evidence import (
-    Design,
-    Evidence,
-    EvidenceMap,
-    Flux,
-    Interval,
-    IntervalTable,
-    Mean,
-    Moment,
-    Prediction,
-    Refutation,
-    RegionClaims,
-    Value,
-    best_dimension,
-    design,
-    evidence,
-)
-from .linalg import use_backend
-from .mesh import load_mesh
-from .paper.sweep import sweep
-from .problem import (
-    AverageSensors,
-    BoundarySensors,
-    Candidate,
-    CoarseSpace,
-    CoordinateSpace,
-    CosineSpace,
-    Data,
-    EigenmodeSpace,
-    EllipticCoefficient,
-    EllipticSource,
-    Experiments,
-    ForwardMap,
-    FullSpace,
-    FunctionSpace,
-    Given,
-    HeatInitial,
-    Interpolant,
-    Linearization,
-    LinearMap,
-    LinearProblem,
-    MatrixProblem,
-    MatrixSensors,
-    NonlinearProblem,
-    ParameterSpace,
-    PointSensors,
-    Polynomial,
-    Problem,
-    RaySensors,
-    RegionSensors,
-    RegionSpace,
-    Representers,
-    Samples,
-    Sensors,
-    SineSpace,
-    StateEquation,
-    StrongForm,
-    Tomography,
-)
-from .report import (
-    plot_design,
-    plot_evidence,
-    plot_modulus,
-    plot_selection,
-    plot_sensitivity,
-    plot_stability,
-    plot_study,
-    write_fields,
-    write_report,
-)
-from .residual import (
-    DualNorm,
-    boundary_norm,
-    dual_norm,
-    flux_majorant,
-    friedrichs_constant,
-    kkt_residual,
-    poincare_constant,
-    reduced_gradient_norm,
-    space_time_norm,
-)
-from .selection import GaussNewton, Selection, Tikhonov, no_harm
-from .stability import Stability, certified_weights, check_kantorovich, stability, validated
-from .study import Case, Study, datasets, refinement_study
+import lazy_loader as _lazy
 
-__version__ = _version("femcert")
+_import, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
-__all__ = [
-    "AverageSensors",
-    "Bound",
-    "BoundarySensors",
-    "Calibrated",
-    "Candidate",
-    "CandidateError",
-    "Case",
-    "Certificate",
-    "CoarseMeshError",
-    "CoarseSpace",
-    "Comparison",
-    "ConformalRadius",
-    "CoordinateSpace",
-    "CosineSpace",
-    "Data",
-    "DatasetError",
-    "Design",
-    "Dominance",
-    "DualNorm",
-    "EigenmodeSpace",
-    "EllipticCoefficient",
-    "EllipticSource",
-    "Evidence",
-    "EvidenceMap",
-    "ExactRadius",
-    "Experiments",
-    "FemcertError",
-    "Flux",
-    "ForwardMap",
-    "FullSpace",
-    "FunctionSpace",
-    "GaussNewton",
-    "Given",
-    "GuaranteedRadius",
-    "HeatInitial",
-    "InconsistentError",
-    "InputError",
-    "Interpolant",
-    "Interval",
-    "IntervalTable",
-    "Judge",
-    "LinearMap",
-    "LinearProblem",
-    "Linearization",
-    "MatrixProblem",
-    "MatrixSensors",
-    "Mean",
-    "Moment",
-    "NonlinearProblem",
-    "OperationalRadius",
-    "ParameterSpace",
-    "PointSensors",
-    "Polynomial",
-    "Prediction",
-    "Problem",
-    "RaySensors",
-    "Refutation",
-    "RegionClaims",
-    "RegionSensors",
-    "RegionSpace",
-    "Representers",
-    "ResidualRadius",
-    "Rule",
-    "Samples",
-    "Selection",
-    "Sensors",
-    "SineSpace",
-    "SolveError",
-    "Stability",
-    "StateEquation",
-    "StochasticRadius",
-    "StoppingRule",
-    "StrongForm",
-    "Study",
-    "Tikhonov",
-    "Tomography",
-    "UncertifiedError",
-    "Value",
-    "best_dimension",
-    "boundary_norm",
-    "certified_weights",
-    "certify",
-    "check_kantorovich",
-    "datasets",
-    "design",
-    "dual_norm",
-    "evidence",
-    "flux_majorant",
-    "friedrichs_constant",
-    "kkt_residual",
-    "learn",
-    "load_mesh",
-    "no_harm",
-    "plot_design",
-    "plot_evidence",
-    "plot_modulus",
-    "plot_selection",
-    "plot_sensitivity",
-    "plot_stability",
-    "plot_study",
-    "poincare_constant",
-    "reduced_gradient_norm",
-    "refinement_study",
-    "space_time_norm",
-    "stability",
-    "sweep",
-    "use_backend",
-    "validated",
-    "write_fields",
-    "write_report",
-]
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
+    return _import(name)
+
+
+class _Femcert(_ModuleType):
+    """Two functions have the names of their rooms; the import of a room must not take their places."""
+
+    @property
+    def evidence(self) -> _Any:
+        """The function."""
+        from .evidence.make import evidence
+
+        return evidence
+
+    @evidence.setter
+    def evidence(self, room: _ModuleType) -> None:
+        pass
+
+    @property
+    def stability(self) -> _Any:
+        """The function."""
+        from .stability.stability import stability
+
+        return stability
+
+    @stability.setter
+    def stability(self, room: _ModuleType) -> None:
+        pass
+
+
+_sys.modules[__name__].__class__ = _Femcert

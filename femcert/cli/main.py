@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from ..errors import FemcertError, InputError
 from ..timing import LOGGER
 from .commands import BAD_INPUT, FAILED_CHECK, UNDECIDED, Ended, NotDecidedError, add_commands
+from .start import add_starting_commands
 
 # As shells say it: 128 plus the number of the signal.
 INTERRUPTED, TERMINATED = 130, 143
@@ -44,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     add_commands(commands)
+    add_starting_commands(commands)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bar and no output but what went wrong")
         command.add_argument(

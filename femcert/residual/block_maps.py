@@ -38,9 +38,12 @@ def probes(r: WeakResidual) -> Iterator[WeakResidual]:
 
 def scattered(rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> Any:
     """Sparse matrix of values at rows and columns, arrays of one shape (or lists of such); zeros are left out."""
-    i, j, v = (np.concatenate([np.ravel(part) for part in parts]) for parts in (rows, columns, values))
+    i, j = (np.concatenate([np.ravel(part) for part in parts], dtype=np.int32) for parts in (rows, columns))
+    v = np.concatenate([np.ravel(part) for part in values])
     kept = v != 0.0
-    return csr_matrix((v[kept], (i[kept].astype(np.int32), j[kept].astype(np.int32))), shape=shape)
+    if not kept.all():
+        i, j, v = i[kept], j[kept], v[kept]
+    return csr_matrix((v, (i, j)), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -218,13 +221,13 @@ def _corrections(patches: Patches, weights: Array, essential: NDArray[np.int64])
     at = corner[place, fan]
     start = np.concatenate([[0], np.cumsum(length)[:-1]])
     often = length[fan]
-    row = np.repeat(np.arange(len(fan)), often)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(often) - often, often)
-    other = start[fan[row]] + within
+    row = np.repeat(np.arange(len(fan), dtype=np.int32), often)
+    within = np.arange(len(row), dtype=np.int32) - np.repeat((np.cumsum(often) - often).astype(np.int32), often)
+    other = start[fan].astype(np.int32)[row] + within
     share = constant[place, fan]
-    flow = share[other] - (within <= place[row])
-    flow[stuck[fan[row]] & (place[row] == length[fan[row]] - 1)] = 0.0
-    out = exits[place, fan][row]
+    flow = share[other] - (within <= place.astype(np.int32)[row])
+    flow[(stuck[fan] & (place == length[fan] - 1))[row]] = 0.0
+    out = exits[place, fan].astype(np.int32)[row]
     opens = ~closed[fan]
     inward = entry[fan[opens]]
     return scattered(

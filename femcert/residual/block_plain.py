@@ -7,7 +7,7 @@ other part and of the oscillation of the sources only sparse quadratic forms are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -25,7 +25,7 @@ from .flux import FacetFlux
 from .patches import Patches
 
 # Numbers in the misfits of a batch of elements.
-NUMBERS = 8_000_000
+NUMBERS = 1_000_000
 
 
 class PlainFluxes:
@@ -53,25 +53,18 @@ class PlainFluxes:
 
     def misfits(self) -> tuple[list[Misfits], dict[tuple[int, int], Array]]:
         """For every block its Gram matrices, and for every pair of blocks ``(a^-1 t_i, t_j)``, i from the first one."""
-        states = np.hstack([part.columns.states for part in self.parts])
-        fluxes = self._joined(lambda part: self._scale @ (self._to_centre @ part.to_flux))
+        flows = [part.to_flux @ part.columns.sources for part in self.parts]
         means = [_means(self.ground, part.columns) for part in self.parts]
-        lacking = self._joined(lambda part: self._divergence @ part.to_flux, means, diags(np.sqrt(self.area)))
-        n = states.shape[1]
-        gram, squares = np.zeros((n, n)), np.zeros(n)
-        step = max(NUMBERS // n, 1)
-        for start in range(0, self._constants.shape[0], step):
-            here = slice(start, start + step)
-            T = self._constants[here] @ states
-            fluxes.add(T, here)
+        root = diags(np.sqrt(self.area))
+        fluxes = [_by_rows(self._scale @ (self._to_centre @ flow)) for flow in flows]
+        lacking = [_by_rows(root @ (self._divergence @ flow + mean)) for flow, mean in zip(flows, means, strict=True)]
+        ends = np.cumsum([0, *(part.columns.count for part in self.parts)])
+        gram, squares = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
+        for T in self._rows(self._constants, fluxes):
             gram += T.T @ T
-        for start in range(0, self._balance.shape[0], step):
-            here = slice(start, start + step)
-            T = self._balance[here] @ states
-            lacking.add(T, here)
+        for T in self._rows(self._balance, lacking):
             squares += np.einsum("ij,ij->j", T, T)
         gram += self._radial(means)
-        ends = np.cumsum([0, *(part.columns.count for part in self.parts)])
         pieces = [slice(*pair) for pair in pairwise(ends)]
         found = [
             self._misfits(part, gram[piece, piece], float(np.sqrt(squares[piece].sum())))
@@ -86,15 +79,18 @@ class PlainFluxes:
         gamma = ground.maps.state @ (part.columns.states @ weights) + part.to_flux @ (part.columns.sources @ weights)
         return FacetFlux(ground.tools.patches, np.array([gamma, gamma]), np.zeros((1, 1)), 1, ground.tools.space)
 
-    def _joined(self, matrix: Any, means: list[Any] | None = None, scale: Any = None) -> _Sources:
-        """What the sources of all blocks add to misfits or balances."""
-        found = []
-        for number, part in enumerate(self.parts):
-            values = matrix(part) @ part.columns.sources
-            if means is not None:
-                values = scale @ (values + means[number])
-            found.append(values)
-        return _Sources(found)
+    def _rows(self, matrix: Any, sources: list[Any]) -> Iterator[Array]:
+        """A matrix times the states of all blocks, plus what the sources add, some rows at a time."""
+        counts = [part.columns.count for part in self.parts]
+        ends = np.cumsum([0, *counts])
+        step = max(NUMBERS // int(ends[-1]), 1)
+        whole = np.empty((step, ends[-1]))
+        for start in range(0, matrix.shape[0], step):
+            rows = matrix[start : start + step]
+            T = whole[: rows.shape[0]]
+            for part, source, (low, high) in zip(self.parts, sources, pairwise(ends), strict=True):
+                np.add(rows @ part.columns.states, dense(source[start : start + step]), out=T[:, low:high])
+            yield T
 
     def _radial(self, means: list[Any]) -> Array:
         """``(a^-1 s_i, s_j)`` for ``s = (div p / 2) (x - centre)``, div p being minus the mean of the source."""
@@ -115,18 +111,8 @@ class PlainFluxes:
         return Misfits(flux, oscillation, _sum(flux, oscillation), lacking)
 
 
-class _Sources:
-    """Dense or sparse columns that are added to rows of a product."""
-
-    def __init__(self, blocks: list[Any]) -> None:
-        self.blocks = [block.tocsr() if issparse(block) else block for block in blocks]
-
-    def add(self, rows: Array, here: slice) -> None:
-        """In place."""
-        start = 0
-        for block in self.blocks:
-            rows[:, start : start + block.shape[1]] += dense(block[here])
-            start += block.shape[1]
+def _by_rows(matrix: Any) -> Any:
+    return matrix.tocsr() if issparse(matrix) else matrix
 
 
 def _part(ground: Ground, block: Columns) -> Part:

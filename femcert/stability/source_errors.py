@@ -74,7 +74,7 @@ class SourceErrors:
             found = self._one_by_one(weights, adjoint, *others)
         sensors, *states = found.blocks
         if self.representers.rest.nnz:
-            sensors = sensors.beside(*self._oscillation(weights))
+            sensors = sensors.beside(*self.oscillation(weights))
         return replace(found, blocks=(sensors, *states))
 
     def _one_by_one(self, weights: Array, adjoint: Columns, *others: Columns) -> BlockErrors:
@@ -115,7 +115,7 @@ class SourceErrors:
         np.add.at(at_vertices, vertex, strengths)
         return at_vertices, np.abs(strengths).T @ np.sqrt(np.abs(x[vertex] - loads.points))
 
-    def _oscillation(self, weights: Array) -> tuple[Array, Array]:
+    def oscillation(self, weights: Array) -> tuple[Array, Array]:
         """What densities that vary on elements add to the residuals of adjoint states: a Gram matrix, and norms.
 
         On an element, ``‖sum_i c_i rest_i‖² <= sum_i c_i² ‖rest_i‖ sum_j ‖rest_j‖``, times ``h_K² / (j² a_K)``; for one

@@ -1,7 +1,14 @@
 """Studies: whole experiments built from the rooms before, with results that know nothing of how they are drawn."""
 
+from . import datasets
 from .level import Case
 from .refinement import refinement_study
 from .study import Level, Study
 
-__all__ = ["Case", "Level", "Study", "refinement_study"]
+__all__ = [
+    "Case",
+    "Level",
+    "Study",
+    "datasets",
+    "refinement_study",
+]

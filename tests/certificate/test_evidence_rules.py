@@ -285,7 +285,7 @@ def test_thinning_needs_solvers_and_a_known_law():
         fc.Dominance(thinning=1.0, guarantee="continuous")
 
 
-def test_what_is_handed_out_was_made_from_the_first_part():
+def test_what_is_handed_out_was_made_from_the_first_part(tmp_path):
     problem, seen = span(), []
     truth = np.array([1.0, -0.5, 0.3, 0.2, 0.1, 0.1])
     data = measured(problem, truth, 0)
@@ -298,11 +298,12 @@ def test_what_is_handed_out_was_made_from_the_first_part():
     found = select(problem, data, lambda p, d: candidate(50.0 * truth), learned, fc.Dominance(thinning=0.5))
     assert found.accepted
     seed = found.rule["seed"]
+    found.save(tmp_path / "s.json")
+    loaded = fc.Selection.load(tmp_path / "s.json")
+    assert (loaded.comparison.how, loaded.rule["seed"]) == (found.comparison.how, seed)
     first, second = thinned(data, 0.5, seed)
     assert np.array_equal(seen[0], first.values)
-    again = select(
-        problem, data, lambda p, d: candidate(50.0 * truth), learned, fc.Dominance(thinning=0.5, seed=seed)
-    )
+    again = select(problem, data, lambda p, d: candidate(50.0 * truth), learned, fc.Dominance(thinning=0.5, seed=seed))
     assert again.comparison.margin == found.comparison.margin
     assert np.allclose(first.values + 0.25 * second.values, 1.25 * data.values)
 

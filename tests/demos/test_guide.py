@@ -33,7 +33,8 @@ def test_every_block_is_an_example(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    assert broken_links(GUIDE / f"{page}.md") == []
+    # Pages of the gallery are made when the site is built; that is where links to them are checked.
+    assert [link for link in broken_links(GUIDE / f"{page}.md") if not link.startswith("gallery/")] == []
 
 
 def test_contents_list_every_page():

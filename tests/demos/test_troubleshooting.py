@@ -128,7 +128,9 @@ MISTAKES = {
     "blind sensors": lambda: fc.stability(source(fc.SineSpace(BASIS, 9))),
     "ball without noise": lambda: fc.stability(source(fc.FullSpace(BASIS).within_ball(5.0, norm="h1"))),
     "nonlinear without a point": lambda: fc.stability(COEFFICIENT),
-    "coarse mesh": lambda: fc.stability(source(fc.EigenmodeSpace(BASIS, 6)), guarantee="continuous"),
+    "coarse mesh": lambda: fc.stability(
+        source(fc.EigenmodeSpace(OTHER, 4), fc.AverageSensors(OTHER, POINTS, radius=0.1), OTHER), guarantee="continuous"
+    ),
     "point sensors": lambda: fc.stability(source(sensors=fc.PointSensors(BASIS, POINTS)), guarantee="continuous"),
     "function": lambda: fc.stability(source(conductivity=lambda x: 1.0 + x[0]), guarantee="continuous"),
     "function of the class": lambda: fc.stability(

@@ -55,7 +55,8 @@ def test_experiments_are_the_assembled_block_system():
     assert intervals[0].half_length == pytest.approx(intervals[1].half_length, rel=1e-9)
     candidate = fc.Tikhonov(weight=1e-3)(one, data)
     certificates = [fc.certify(problem, data, candidate, fc.ExactRadius()) for problem in (several, one)]
-    assert certificates[0].radius.value == pytest.approx(certificates[1].radius.value, rel=1e-8)
+    # On a ball the centre has a multiplier that is searched for, too.
+    assert certificates[0].radius.value == pytest.approx(certificates[1].radius.value, rel=1e-6)
     stabilities = [fc.stability(problem, data=data).constant.value for problem in (several, one)]
     assert stabilities[0] == pytest.approx(stabilities[1], rel=1e-9)
 
