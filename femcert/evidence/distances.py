@@ -194,6 +194,8 @@ class Distances:
         """For a functional on the dofs that was fixed before the data."""
         if not isinstance(self.law, Gaussian) or not self.law.fixed or self._known.turn is not None:
             raise UncertifiedError("a one-sided bound needs Gaussian noise of known deviations; expected std=")
+        # A part of the level may be spent, on the choice of sensors.
+        zeta *= 1.0 - self.law.spent / self.law.zeta
         ball = self.problem.parameters.ball
         targets, free = self._known.targets(csc_matrix(psi[:, None]))
         factor = float(-ndtri(zeta)) * (1.0 + 1e-9)
