@@ -61,7 +61,7 @@ class Pencils:
     """
 
     def __init__(self, forward: Linearization, data: Data | None) -> None:
-        space, m = forward.parameters, forward.observation_count
+        space, m = forward.parameters, forward.observation_count if data is None else data.count
         assert space.ball is not None
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
