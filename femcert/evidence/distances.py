@@ -216,8 +216,13 @@ class Distances:
         q = self._shared[key]
         if self.law.zeta:
             return space.norm(q) if space.bounds is None else pair_within_bounds(space, q)
-        seen = self.data.whiten(known.forward.apply(q[:, None])[:, 0])
-        return pair_on_ball(known, self._values, q, seen, level) if space.bounds is None else 0.0
+        if space.bounds is not None:
+            return 0.0
+
+        def observe(fields: Array) -> Array:
+            return self.data.whiten(known.forward.apply(fields))
+
+        return pair_on_ball(known, self._values, q, observe(q[:, None])[:, 0], level, observe)
 
     @property
     def _pencils(self) -> Pencils:

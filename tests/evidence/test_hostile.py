@@ -67,3 +67,13 @@ def test_more_precise_sensors_than_coordinates(seed: int) -> None:
     spread = np.linalg.eigvalsh(np.linalg.inv(T.T @ T))
     # No linear estimate has less noise than least squares but for its bias, which the length counts.
     assert found._ridge.length(found.law) >= 0.9 * np.sqrt(weighted_quantile(spread, 0.05))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_consistent_pairs_where_sensors_say_the_same_twice(seed: int) -> None:
+    # The data have large parts that no coordinate explains: half the distance of two truths is at most the radius.
+    problem = matrix_problem(seed, m=6, k=1, radius=0.014)
+    y = noisy(problem, np.zeros(1), seed, 0.27)
+    found = fc.evidence(problem, fc.Data(y, 1.02 * float(np.linalg.norm(y))))
+    lower, upper = found.best_radius
+    assert lower.value <= upper.value
