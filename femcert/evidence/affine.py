@@ -220,7 +220,9 @@ class Affine:
         for sight, target in zip(self.sights, targets, strict=True):
             seen = np.sum(weights * (sight.gram @ weights), axis=0)
             square = seen - 2.0 * np.sum(weights * target.cross, axis=0) + target.square
-            loss = 4.0 * (sight.rounding + dense_rounding(*sight.gram.shape)) * (np.abs(seen) + target.square)
+            # Entries of the sums may be much larger than these.
+            size = np.sum(np.abs(weights) * (np.abs(sight.gram) @ np.abs(weights)), axis=0)
+            loss = 4.0 * (sight.rounding + dense_rounding(*sight.gram.shape)) * (size + target.square)
             rows.append(sight.radius * np.sqrt(np.maximum(square, 0.0) + loss))
         rows.append(self.rounding * np.linalg.norm(weights, axis=0))
         return np.asarray(rows)
