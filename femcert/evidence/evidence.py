@@ -401,7 +401,7 @@ class Evidence(Distances, Shown):
 
         With probability zeta at most any of them is named, if the noise is as said in all of them.
         """
-        return outliers(self._base, self.data, self.law, self._base.rounding)
+        return outliers(self._known, self.data, self.law, self._known.rounding)
 
     def without_outliers(self, most: int = 1) -> Evidence:
         """The evidence of the other sensors, where up to `most` of them contradict the others.
