@@ -1,5 +1,6 @@
 """The API reference: one table of names for each group, written from the public names of femcert."""
 
+from pathlib import Path
 
 GROUPS = {
     "Problems": (

@@ -71,14 +71,10 @@ class Ridge:
         self._fields, self._gram = fields, fields.T @ (known.forward.parameters.weight @ fields)
         self.chosen = self._choose(law)
         self.matrix = self._map(*self.chosen)
-<<<<<<< HEAD
-        self._noise = self._seen(self.matrix)
-        # What noise of laws that depend on no data moves the centre by.
-        self._moved: dict[Noise, float] = {}
-=======
         doubt = self._doubt(self.matrix[:m], *self.chosen)
         self._noise = self._seen(self.matrix, doubt)
->>>>>>> r1
+        # What noise of laws that depend on no data moves the centre by.
+        self._moved: dict[Noise, float] = {}
         self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
         self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._noise)[-1], 0.0)))
 
@@ -123,11 +119,6 @@ class Ridge:
         return mu, C
 
     def _total(self, mu: float, C: Array, law: Noise) -> float:
-<<<<<<< HEAD
-        seen = self._seen(self._map(mu, C))
-        noise = law.length(seen, self._count, law.zeta, rough=True)
-        return self._bias(mu, C) + sum(self._others(seen)) + noise
-=======
         try:
             matrix = self._map(mu, C)
         except np.linalg.LinAlgError:
@@ -136,8 +127,8 @@ class Ridge:
         if doubt > DOUBTFUL:
             return np.inf
         seen = self._seen(matrix, doubt)
-        return self._bias(mu, C) + sum(self._others(seen)) + law.length(seen, self._count, law.zeta)
->>>>>>> r1
+        noise = law.length(seen, self._count, law.zeta, rough=True)
+        return self._bias(mu, C) + sum(self._others(seen)) + noise
 
     def _map(self, mu: float, C: Array) -> Array:
         """W in terms of the fields: rows for a, then for z."""

@@ -61,13 +61,9 @@ class Pencils:
     """
 
     def __init__(self, forward: Linearization, data: Data | None) -> None:
-<<<<<<< HEAD
         space = forward.parameters
         # Missing readings are left out.
         m = forward.observation_count if data is None else data.count
-=======
-        space, m = forward.parameters, forward.observation_count if data is None else data.count
->>>>>>> r1
         assert space.ball is not None
         if m > MOST_OBSERVATIONS:
             raise InputError(f"the modulus takes at most {MOST_OBSERVATIONS} observations; there are {m}")
