@@ -16,7 +16,7 @@ from ..mesh import load_mesh
 from ..selection import Tikhonov
 from .case import read_certify_case
 from .conditions import state_basis
-from .measurements import COLUMNS, read_columns
+from .measurements import COLUMNS, GAPS, read_columns
 
 # Of the ball, where nothing is said: an answer about 1, which varies over a quarter of the domain.
 RADIUS, SHARE = 3.0, 0.25
@@ -77,7 +77,7 @@ def write_new_case(folder: Path, asked: NewCase) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is a file or not empty; expected a new or empty directory")
     mesh = load_mesh(asked.mesh)
-    columns = read_columns(asked.data, COLUMNS, texts=("region",), required={"value"})
+    columns = read_columns(asked.data, COLUMNS, texts=("region",), required={"value"}, gaps=GAPS)
     if asked.std is None and "deviation" not in columns:
         raise InputError(f"{asked.data} has no column {' or '.join(COLUMNS['deviation'])}; expected one, or std")
     folder.mkdir(parents=True, exist_ok=True)
