@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -104,7 +104,12 @@ class Rule(ABC):
         return False
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options, for the record."""
+        """Name and options, for the record: under ``"options"`` the fields of the class, as plain values."""
+        options = {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "stability"}
+        return {**self._named(), **({"options": options} if options else {})}
+
+    def _named(self) -> dict[str, Any]:
+        """What the records of all rules begin with."""
         stability = "given" if self.stability is not None else "computed"
         return {"name": type(self).__name__, "stability": stability, "decides": list(self.decides)}
 
@@ -225,6 +230,21 @@ class Judge(ABC):
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""
         return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: numbers, texts, and lists and tables of them; of anything else its type."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return f"a {type(value).__name__}"
 
 
 def explaining(problem: Problem, data: Data) -> Evidence:
