@@ -247,21 +247,26 @@ def read_columns(
     InputError
         The file cannot be read, has no header or no rows, a required column is missing, or an entry is no number.
     """
-    header, rows = _rows(path)
+    names, rows = _rows(path)
     found: dict[str, Any] = {}
     for name, headings in wanted.items():
-        places = [i for i, heading in enumerate(header) if heading in headings]
+        places = [i for i, heading in enumerate(names) if heading in headings]
         if len(places) > 1:
-            raise InputError(f"{path} has {len(places)} columns for {name}: {', '.join(header[i] for i in places)}")
+            raise InputError(f"{path} has {len(places)} columns for {name}: {', '.join(names[i] for i in places)}")
         if places:
             entries = [(line, row[places[0]]) for line, row in rows]
-            heading = header[places[0]]
+            heading = names[places[0]]
             as_numbers = partial(_numbers, path, heading, gaps=name in gaps)
             found[name] = [text for _, text in entries] if name in texts else as_numbers(entries)
         elif name in required:
-            hint = nearest(headings[0], header)
-            raise InputError(f"{path} has the columns {', '.join(header)}; expected one called {headings[0]!r}{hint}")
+            hint = nearest(headings[0], names)
+            raise InputError(f"{path} has the columns {', '.join(names)}; expected one called {headings[0]!r}{hint}")
     return found
+
+
+def header(path: Path) -> list[str]:
+    """What the columns of a file are called."""
+    return _rows(path)[0]
 
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -283,11 +288,11 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     lines = [(line, row) for line, row in lines if any(row) and not row[0].startswith("#")]
     if len(lines) < 2:
         raise InputError(f"{path} has {len(lines)} lines; expected a header and at least one row")
-    header = lines[0][1]
+    names = lines[0][1]
     for line, row in lines[1:]:
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {line}, has {len(row)} entries; the header has {len(header)}")
-    return header, lines[1:]
+        if len(row) != len(names):
+            raise InputError(f"{path}, line {line}, has {len(row)} entries; the header has {len(names)}")
+    return names, lines[1:]
 
 
 def _delimiter(lines: Sequence[str]) -> str:

@@ -173,6 +173,19 @@ def test_several_candidates(folder):
         read(changed() | {"candidate": {}}, folder)
 
 
+def test_a_baseline_from_a_file(folder):
+    one = changed()["candidate"]
+    case = read(changed() | {"baseline": {**one, "name": "classical"}}, folder)
+    assert case.baseline.name == "classical"
+    assert case.inputs["baseline.file"] == case.inputs["candidate.file"]
+    found = case.select()
+    assert found.baseline.radius == found.learned.radius
+    with pytest.raises(fc.InputError, match=r"baseline.file: .*there is no such file"):
+        read(changed() | {"baseline": {"file": "none.csv"}}, folder)
+    with pytest.raises(fc.InputError, match=r"unknown key 'baseline.choose'"):
+        read(changed() | {"baseline": {"file": "none.csv", "choose": "gcv"}}, folder)
+
+
 def test_without_a_rule_it_is_dominance(folder):
     found = made(folder, rule=None).select()
     assert found.rule["name"] == "Dominance"
