@@ -161,9 +161,12 @@ class Judge(ABC):
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
         found = self.certify_as(role, candidate)
-        if not isinstance(found, Certificate) or found.radius.side == "lower":
-            name = type(self.rule).__name__
-            raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")
+        name = type(self.rule).__name__
+        if not isinstance(found, Certificate):
+            expected = "a Certificate, as self.certificate(candidate, Bound(...)) makes it"
+            raise UncertifiedError(f"certify of the rule {name} gave a {type(found).__name__}; expected {expected}")
+        if found.radius.side == "lower":
+            raise UncertifiedError(f"the rule {name} gave no radius from above; expected a Certificate with one")
         return replace(found, radius=self._with_chance(found.radius), size=size, norm=space.norm_name)
 
     def _with_chance(self, radius: Bound) -> Bound:
@@ -201,6 +204,9 @@ class Judge(ABC):
         stability
             The constant that was used, if any.
         """
+        if not isinstance(radius, Bound):
+            name = type(self.rule).__name__
+            raise UncertifiedError(f"certificate of the rule {name} got the radius {radius!r}; expected a Bound")
         if residuals is None:
             residuals = evaluate(self.problem, self.data, candidate, split=self.split(candidate))
         return Certificate(
@@ -245,6 +251,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     return f"a {type(value).__name__}"
+
+
+def judge_of(rule: Rule, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> Judge:
+    """What `prepare` returns, checked: the rule may be one of a user."""
+    found = rule.prepare(problem, data, solvers)
+    if not isinstance(found, Judge):
+        came = "nothing" if found is None else f"a {type(found).__name__}"
+        raise UncertifiedError(f"prepare of the rule {type(rule).__name__} returned {came}; expected a Judge")
+    return found
 
 
 def explaining(problem: Problem, data: Data) -> Evidence:
@@ -295,4 +310,4 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     problem.check_data(data)
     check_candidate(problem, candidate)
-    return rule.prepare(problem, data).certified(candidate)
+    return judge_of(rule, problem, data).certified(candidate)

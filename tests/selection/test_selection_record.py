@@ -533,3 +533,36 @@ def test_a_damaged_solver_is_refused(tmp_path, change):
     path = rewritten(CASES["rejected"](), tmp_path / "selection.json", lambda record: change(record["solver"]))
     with pytest.raises(fc.InputError, match="is damaged"):
         fc.Selection.load(path)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unfinished(Own):
+    """A rule that returns nothing that can be used."""
+
+    judge: object = None
+    radius: object = 0.5
+
+    def prepare(self, problem, data, solvers=None):
+        return UnfinishedJudge(self, problem, data) if self.judge else None
+
+
+class UnfinishedJudge(fc.Judge):
+    def certify(self, candidate):
+        return self.rule.radius if self.rule.judge == "float" else self.certificate(candidate, self.rule.radius)
+
+
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        (None, "prepare of the rule Unfinished returned nothing; expected a Judge"),
+        ("float", "certify of the rule Unfinished gave a float; expected a Certificate"),
+        ("no bound", "certificate of the rule Unfinished got the radius 0.5; expected a Bound"),
+    ],
+)
+def test_a_rule_that_is_not_finished_is_named(judge, words):
+    problem, rule = source(), Unfinished(judge=judge)
+    found = selection_of(problem, rule=rule)
+    assert found.status == "undecided"
+    assert words in found.reason
+    with pytest.raises(fc.UncertifiedError, match=words):
+        fc.certify(problem, fc.Data(np.ones(6), 1.0), fc.Candidate.from_coefficients(problem, np.ones(3)), rule)
