@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -101,10 +102,17 @@ class Bound:
         return f"{sign} {self.value:.4g} ({self.source}{chance})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain mapping for JSON."""
+        """Plain mapping for JSON; an infinite number is None."""
         chance = {} if self.probability == 1.0 else {"probability": self.probability}
         signed = {"signed": True} if self.signed else {}
-        return {"value": self.value, "side": self.side, "source": self.source, **chance, **signed}
+        value = self.value if math.isfinite(self.value) else None
+        return {"value": value, "side": self.side, "source": self.source, **chance, **signed}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Bound:
+        """The inverse of `to_dict`."""
+        nothing = -math.inf if record.get("signed") and record["side"] == "lower" else math.inf
+        return cls(**{**record, "value": nothing if record["value"] is None else record["value"]})
 
 
 def _common(first: Bound, second: Bound) -> str:

@@ -143,7 +143,7 @@ class Calibrated(Rule):
         """Name, options and what the trials found, for the record."""
         options = {"harm": self.harm, "confidence": self.confidence, "seed": self.seed, "trials": True}
         found = {} if self.calibration is None else {"calibration": self.calibration.to_dict()}
-        return {**super().to_dict(), **options, **found}
+        return {**self._named(), **options, **found}
 
 
 class CalibratedJudge(Judge):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,7 +126,7 @@ class Certificate(Shown):
             "name": self.name,
             "radius": self.radius.to_dict(),
             "scope": self.scope,
-            "total": self.total,
+            "total": self.total if math.isfinite(self.total) else None,
             "noise_level": self.noise_level,
             "residuals": {name: bound.to_dict() for name, bound in self.residuals.items()},
             "optimality_reported": self.residuals.reported,
@@ -136,12 +137,12 @@ class Certificate(Shown):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Certificate:
         """The inverse of `to_dict`."""
-        constant, size = record["stability"], record.get("size")
-        parts: dict[str, Any] = {name: Bound(**bound) for name, bound in record["residuals"].items()}
+        constant, size, total = record["stability"], record.get("size"), record["total"]
+        parts: dict[str, Any] = {name: Bound.from_dict(bound) for name, bound in record["residuals"].items()}
         return cls(
-            radius=Bound(**record["radius"]),
+            radius=Bound.from_dict(record["radius"]),
             residuals=Residuals(**parts, reported=bool(record["optimality_reported"])),
-            total=number(record["total"], "total", least=0.0),
+            total=math.inf if total is None else number(total, "total", least=0.0),
             stability=None if constant is None else Stability.from_dict(constant),
             scope=str(record["scope"]),
             noise_level=number(record["noise_level"], "noise_level", least=0.0),
@@ -153,5 +154,7 @@ class Certificate(Shown):
 
 def _percent(share: float) -> str:
     """A share as people read it: three digits, none behind the point above 100."""
+    if math.isinf(share):
+        return "more than any share"
     value = 100.0 * share
     return f"{value:,.0f} %" if 100.0 <= value < 1e6 else f"{value:.3g} %"

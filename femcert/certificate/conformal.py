@@ -91,7 +91,7 @@ class ConformalRadius(Rule):
         """Name and options, for the record."""
         samples = as_samples(self.samples)
         options = {"confidence": self.confidence, "samples": len(samples), "seed": samples.seed, "trials": True}
-        return {**super().to_dict(), **options}
+        return {**self._named(), **options}
 
 
 class ConformalJudge(Judge):

@@ -95,7 +95,7 @@ class ExactRadius(Rule):
 
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
-        return {**super().to_dict(), "guarantee": self.guarantee}
+        return {**self._named(), "guarantee": self.guarantee}
 
 
 class ExactJudge(Judge):

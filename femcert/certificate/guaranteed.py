@@ -249,7 +249,7 @@ class GuaranteedRadius(Rule):
     def to_dict(self) -> dict[str, Any]:
         """Name and options, for the record."""
         weights = {"pde": 1.0, "bc": 1.0, "optimality": 0.0}
-        return {**super().to_dict(), "guarantee": "continuous", "state": self.state, "weights": weights}
+        return {**self._named(), "guarantee": "continuous", "state": self.state, "weights": weights}
 
 
 class GuaranteedJudge(Judge):

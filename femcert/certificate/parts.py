@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .certificate import Certificate
 
-PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "trials", "admissibility", "other")
+PARTS = ("data", "pde", "bc", "noise", "optimality", "consistent", "trials", "admissibility", "other", "whole")
 
 
 def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, float]:
@@ -14,12 +15,14 @@ def radius_parts(certificate: Certificate, rule: dict[str, Any]) -> dict[str, fl
 
     The distance from the class, where the rule adds it, stands under ``"admissibility"``, what is left under
     ``"other"``. A rule without weights measures the set of consistent parameters: its distance and that from the class
-    add up in squares on the mesh, where they are orthogonal. A quantile of errors in trials has no parts. The parts sum
-    to the radius.
+    add up in squares on the mesh, where they are orthogonal. A quantile of errors in trials has no parts, and those of
+    other rules are not known. The parts sum to the radius.
     """
     residuals, radius = certificate.residuals, certificate.radius.value
     if rule.get("trials") and certificate.scope == "estimate":
         return {"trials": radius}
+    if not math.isfinite(radius) or not {"weights", "guarantee", "trials"} & set(rule):
+        return {"whole": radius}
     outside = min(residuals.admissibility.value, radius) if rule.get("covered", True) else 0.0
     weights = rule.get("weights")
     if weights is None or certificate.stability is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -104,7 +104,12 @@ class Rule(ABC):
         return False
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and options, for the record."""
+        """Name and options, for the record: under ``"options"`` the fields of the class, as plain values."""
+        options = {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.name != "stability"}
+        return {**self._named(), **({"options": options} if options else {})}
+
+    def _named(self) -> dict[str, Any]:
+        """What the records of all rules begin with."""
         stability = "given" if self.stability is not None else "computed"
         return {"name": type(self).__name__, "stability": stability, "decides": list(self.decides)}
 
@@ -156,9 +161,12 @@ class Judge(ABC):
         if not np.isfinite(size):
             raise CandidateError(f"the {space.norm_name} of {candidate.name!r} is {size}; choose another unit")
         found = self.certify_as(role, candidate)
-        if not isinstance(found, Certificate) or found.radius.side == "lower":
-            name = type(self.rule).__name__
-            raise UncertifiedError(f"{name} gave no radius from above; expected a Certificate with one")
+        name = type(self.rule).__name__
+        if not isinstance(found, Certificate):
+            expected = "a Certificate, as self.certificate(candidate, Bound(...)) makes it"
+            raise UncertifiedError(f"certify of the rule {name} gave a {type(found).__name__}; expected {expected}")
+        if found.radius.side == "lower":
+            raise UncertifiedError(f"the rule {name} gave no radius from above; expected a Certificate with one")
         return replace(found, radius=self._with_chance(found.radius), size=size, norm=space.norm_name)
 
     def _with_chance(self, radius: Bound) -> Bound:
@@ -196,6 +204,9 @@ class Judge(ABC):
         stability
             The constant that was used, if any.
         """
+        if not isinstance(radius, Bound):
+            name = type(self.rule).__name__
+            raise UncertifiedError(f"certificate of the rule {name} got the radius {radius!r}; expected a Bound")
         if residuals is None:
             residuals = evaluate(self.problem, self.data, candidate, split=self.split(candidate))
         return Certificate(
@@ -225,6 +236,30 @@ class Judge(ABC):
     def error(self, candidate: Candidate, truth: Any) -> float:
         """``‖q - truth‖_Q``."""
         return self.problem.parameters.norm(self.problem.check_parameter(truth) - candidate.parameter)
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: numbers, texts, and lists and tables of them; of anything else its type."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return f"a {type(value).__name__}"
+
+
+def judge_of(rule: Rule, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> Judge:
+    """What `prepare` returns, checked: the rule may be one of a user."""
+    found = rule.prepare(problem, data, solvers)
+    if not isinstance(found, Judge):
+        came = "nothing" if found is None else f"a {type(found).__name__}"
+        raise UncertifiedError(f"prepare of the rule {type(rule).__name__} returned {came}; expected a Judge")
+    return found
 
 
 def explaining(problem: Problem, data: Data) -> Evidence:
@@ -275,4 +310,4 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
         raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
     problem.check_data(data)
     check_candidate(problem, candidate)
-    return rule.prepare(problem, data).certified(candidate)
+    return judge_of(rule, problem, data).certified(candidate)

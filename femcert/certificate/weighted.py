@@ -99,7 +99,7 @@ class WeightedRule(Rule):
     def to_dict(self) -> dict[str, Any]:
         """Name, weights and options, for the record."""
         options = {"weights": self.weights, "pde_norm": self.pde_norm, "norm": self.norm, "covered": self.covered}
-        return {**super().to_dict(), **options}
+        return {**self._named(), **options}
 
 
 class WeightedJudge(Judge):

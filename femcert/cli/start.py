@@ -27,8 +27,9 @@ def _add_new(commands: Any) -> None:
     command.add_argument("folder", type=Path, metavar="DIR", help="a new or empty directory for the case")
     for name, word, what in (
         ("mesh", "FILE", "the mesh: Gmsh, or anything else that meshio reads"),
-        ("data", "FILE", "the measurements: CSV with the columns x, y, value and, if --std is not given, std"),
+        ("data", "FILE", "the measurements: CSV with the columns x, y, value and, without --std, deviation (or std)"),
         ("candidate", "FILE", "the reconstruction to be judged (.npz, .csv, .vtu, .xdmf); without it one stands in"),
+        ("parameter", "NAME", "what its field is called; default: parameter"),
         ("title", "TEXT", "what the case is about"),
     ):
         command.add_argument(f"--{name}", metavar=word, help=what)
@@ -65,18 +66,20 @@ def run_new(options: argparse.Namespace) -> Ended:
     from ..study.new_case import NewCase, write_new_case
 
     mesh = options.mesh or _asked("mesh file", "--mesh")
-    data = options.data or _asked("data file (CSV: x, y, value, std)", "--data")
+    data = options.data or _asked("data file (CSV: x, y, value, deviation)", "--data")
     case = NewCase(
         mesh=Path(mesh),
         data=Path(data),
         candidate=None if options.candidate is None else Path(options.candidate),
+        parameter=options.parameter or "parameter",
         std=options.std,
         sensor_radius=options.sensor_radius or 0.0,
         radius=options.radius,
         length=options.length,
         title=options.title or "",
     )
-    return Ended(SUCCESS, [f"run: femcert certify {write_new_case(options.folder, case)}"])
+    path, assumed = write_new_case(options.folder, case)
+    return Ended(SUCCESS, [*assumed, f"run: femcert certify {path}"])
 
 
 def _asked(what: str, flag: str) -> str:

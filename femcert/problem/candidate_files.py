@@ -127,6 +127,8 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
             arrays = _arrays(archive, [_required(fields, parameter), *names, *_OTHERS])
     except InputError:
         raise
+    except FileNotFoundError:
+        raise InputError("there is no such file") from None
     except _READ_ERRORS as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"it cannot be read as an .npz archive of plain arrays: {reason}") from None
@@ -209,6 +211,8 @@ def _from_table(path: Path, dimension: int, parameter: str, state: str | None) -
                 table = np.loadtxt(file, delimiter=",", usecols=places, ndmin=2, quotechar='"')
     except InputError:
         raise
+    except FileNotFoundError:
+        raise InputError("there is no such file") from None
     except (OSError, ValueError, Warning, MemoryError, csv.Error) as error:
         raise InputError(f"it cannot be read as a table of numbers with commas: {error}") from None
     u = table[:, dimension + 1 :]

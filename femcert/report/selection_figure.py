@@ -17,7 +17,8 @@ from . import style
 from .fields import draw_image, draw_line
 
 _COLOURS = (
-    style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.BLUE, style.RED, style.GREY
+    style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.BLUE, style.RED, style.GREY,
+    style.BLUE,
 )  # fmt: skip
 PART_COLOURS = dict(zip(PARTS, _COLOURS, strict=True))
 
@@ -119,10 +120,11 @@ def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]
 def _bars(axes: Any, selection: Selection) -> None:
     style.tidy(axes, grid="x")
     rows = [
-        (name, c) for name, c in (("learned", selection.learned), ("baseline", selection.baseline)) if c is not None
+        (name, c) for name, c in (("learned", selection.learned), ("baseline", selection.baseline))
+        if c is not None and np.isfinite(c.radius.value)
     ]
     if not rows:
-        axes.text(0.5, 0.5, "no certificate", ha="center", va="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, "no radius", ha="center", va="center", transform=axes.transAxes)
         return
     parts = [radius_parts(certificate, selection.rule) for _, certificate in rows]
     longest = max(c.radius.value for _, c in rows)

@@ -32,7 +32,7 @@ from .selection_words import (
 # By their names in the page's style; the same hues as in `plot_selection`.
 PART_COLOURS = {
     "data": "blue", "pde": "orange", "bc": "pink", "noise": "sky", "optimality": "green", "consistent": "blue",
-    "trials": "blue", "admissibility": "red", "other": "grey",
+    "trials": "blue", "admissibility": "red", "other": "grey", "whole": "blue",
 }  # fmt: skip
 NO_MESH = "The problem has no mesh to draw on: it is known by matrices only."
 NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=...) draws its fields."

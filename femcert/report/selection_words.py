@@ -53,6 +53,7 @@ PART_WORDS = {
     "consistent": ("Consistent set", "how far a parameter that explains the data can be"),
     "admissibility": ("Outside the class", "the part of the candidate that the admissible class does not have"),
     "other": ("Remainder", "what the proof adds"),
+    "whole": ("Radius", "as the rule gives it"),
 }
 # Narrower than this share of the longest bar, a part is not seen.
 LEAST_WIDTH = 2e-3
@@ -188,9 +189,9 @@ class Bars:
 
 
 def radius_bars(selection: Selection) -> Bars | None:
-    """The bars of a selection; None without a certificate."""
+    """The bars of a selection; None without a finite radius."""
     named = (("baseline", selection.baseline), ("learned", selection.learned))
-    certificates = {name: c for name, c in named if c is not None}
+    certificates = {name: c for name, c in named if c is not None and np.isfinite(c.radius.value)}
     if not certificates:
         return None
     parts = {name: radius_parts(c, selection.rule) for name, c in certificates.items()}
@@ -220,7 +221,8 @@ def rule_words(record: dict[str, Any]) -> str:
     if not record:
         return ""
     if "weights" not in record:
-        return f"Rule: {record.get('name')}, for the {record.get('guarantee', 'discrete')} problem."
+        about = f", for the {record['guarantee']} problem" if "guarantee" in record else ""
+        return f"Rule: {record.get('name')}{about}."
     weights = ", ".join(f"{name} {value:g}" for name, value in record["weights"].items() if value)
     if record.get("guarantee") == "continuous":
         return f"Rule: {record.get('name')}, for the continuous problem. Physics is measured at the sensors."
@@ -256,6 +258,7 @@ def provenance(selection: Selection, scene: Scene | None) -> list[tuple[str, str
     rows = [("rule", str(rule.pop("name", "-"))), ("tolerance", f"{selection.tolerance:g}")]
     rows += [(f"weight of {name}", f"{value:g}") for name, value in rule.pop("weights", {}).items()]
     seed, trials = rule.pop("seed", None), rule.pop("calibration", {})
+    rows += [(f"option {name}", _said(value)) for name, value in rule.pop("options", {}).items()]
     rows += [(_OPTIONS.get(name, name), _said(value)) for name, value in rule.items()]
     rows += [] if seed is None else [("seed of the rule", str(seed))]
     rows += [(f"calibration: {name.replace('_', ' ')}", _said(value)) for name, value in trials.items()]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Certificate, Comparison, Dominance, Judge, Rule
+from ..certificate.rule import judge_of
 from ..checks import number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..linalg import package_of
@@ -186,9 +187,9 @@ def _prepared(
     """The judge of each candidate, with everything computed that is the same, or why there is none."""
     try:
         if not rule.uses_solvers:
-            return dict.fromkeys(named, attempt(lambda: rule.prepare(problem, data, solvers), None)), None
+            return dict.fromkeys(named, attempt(lambda: judge_of(rule, problem, data, solvers), None)), None
         each = {name: {**solvers, "learned": learned} for name, learned in named.items()}
-        return {name: attempt(partial(rule.prepare, problem, data, own), None) for name, own in each.items()}, None
+        return {name: attempt(partial(judge_of, rule, problem, data, own), None) for name, own in each.items()}, None
     except CandidateFailure as failure:
         return {}, _cause(failure)
 

@@ -25,11 +25,12 @@ RESIDUAL_WORDS = {
 def radii_reason(
     base: Certificate, other: Certificate, rule: dict[str, Any], tolerance: float, *, accepted: bool
 ) -> str:
-    """Both radii, which of them is larger, and the term that makes it so."""
+    """Both radii, which of them is larger, and the term that makes it so, where the rule's terms are known."""
     said, own = _radii_said(base.radius.value, other.radius.value, tolerance, accepted=accepted)
     allowed = f"the baseline's {said}" + (f" + tolerance {tolerance:g}" if tolerance else "")
     compared = f"is within {allowed}" if accepted else f"exceeds {allowed}"
-    reason = f"the learned radius {own} {compared}: {deciding_words(base, other, rule)}"
+    why = deciding_words(base, other, rule)
+    reason = f"the learned radius {own} {compared}" + (f": {why}" if why else "")
     if accepted and base.radius.side == "upper" != other.radius.side:
         reason += "; it is an estimate, the baseline's is a bound"
     return reason
@@ -39,16 +40,23 @@ def misfit_words(base: Certificate, other: Certificate) -> str:
     """By how much each candidate misses the measurements, in terms of the noise level where there is one."""
     own, theirs, delta = other.residuals.data.value, base.residuals.data.value, other.noise_level
     if delta > 0.0:
-        left, right = f"{own / delta:.3g}", f"{theirs / delta:.3g}"
+        left, right = _noise_levels(own / delta), _noise_levels(theirs / delta)
         if left == right:
-            return f"both miss the measurements by {left} times the noise level"
-        return f"it misses the measurements by {left} times the noise level, the baseline by {right} times"
+            return f"both miss the measurements by {left}"
+        return f"it misses the measurements by {left}, the baseline by {right}"
     return f"it misses the measurements by {own:.3g}, the baseline by {theirs:.3g}, at noise level 0"
+
+
+def _noise_levels(share: float) -> str:
+    said = f"{share:.3g}"
+    return "the noise level" if said == "1" else f"{said} noise levels"
 
 
 def deciding_words(base: Certificate, other: Certificate, rule: dict[str, Any]) -> str:
     """The part of the radii that differs most, in the direction in which they differ."""
     mine, theirs = radius_parts(other, rule), radius_parts(base, rule)
+    if "whole" in mine:
+        return ""
     gap = other.radius.value - base.radius.value
     if abs(gap) <= SAME * base.radius.value:
         return misfit_words(base, other)

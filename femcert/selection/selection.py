@@ -19,6 +19,7 @@ from ..certificate import Certificate, Comparison
 from ..checks import Array, frozen, number, real_array, real_vector
 from ..errors import InputError
 from ..evidence import RegionClaims
+from ..evidence.tables import finite
 from ..files import write_text
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
@@ -208,7 +209,7 @@ class Selection:
             "accepted": self.accepted,
             "status": self.status,
             "reason": self.reason,
-            "ratio": self.ratio,
+            "ratio": finite(self.ratio),
             "baseline": self.baseline and self.baseline.to_dict(),
             "learned": self.learned and self.learned.to_dict(),
             "state": None if self.state is None else self.state.tolist(),

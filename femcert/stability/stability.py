@@ -152,7 +152,7 @@ class Stability(Shown):
         """The inverse of `to_dict`."""
         validity = record.get("validity")
         return cls(
-            constant=Bound(**record["constant"]),
+            constant=Bound.from_dict(record["constant"]),
             exponent=number(record["exponent"], "exponent", least=0.0),
             singular_values=frozen(real_vector(record["singular_values"], None, "singular_values")),
             weakest=None,

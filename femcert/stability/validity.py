@@ -97,9 +97,9 @@ class Validity:
         """The inverse of `to_dict`."""
         return cls(
             radius=number(record["radius"], "radius", least=0.0),
-            lipschitz=Bound(**record["lipschitz"]),
-            sigma=Bound(**record["sigma"]),
-            constant=Bound(**record["constant"]),
+            lipschitz=Bound.from_dict(record["lipschitz"]),
+            sigma=Bound.from_dict(record["sigma"]),
+            constant=Bound.from_dict(record["constant"]),
             valid=bool(record["valid"]),
             reason=str(record["reason"]),
         )

@@ -40,7 +40,7 @@
 
     [baseline]
     kind = "tikhonov"
-    choose = "discrepancy"
+    choose = "discrepancy"          # or file = "baseline.vtu", a reconstruction as below
 
     [candidate]                     # or several: [candidate.pinn], [candidate.operator]
     file = "candidate.vtu"          # fields "parameter" and, if there is one, "state"
@@ -76,7 +76,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from skfem import Basis, Mesh
@@ -268,7 +268,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             parts.append(Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
     admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
-    solver = Table.read(record["baseline"], "baseline", BASELINES) if "baseline" in record else None
+    solver = _solver(record["baseline"]) if "baseline" in record else None
     candidates = _candidates(record["candidate"])
     decides = Table.read(record["rule"], "rule", RULES, ("tolerance",)) if "rule" in record else None
     more = {} if decides is None else decides.more
@@ -276,11 +276,12 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     rule: Rule | None = None if decides is None else decides()
     asked = Table.read(record["regions"], "regions", regions_of) if "regions" in record else None
     files = _files(record.get("output", {}))
+    named = [*candidates.values(), *([] if solver is None else [solver])]
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     return CertifyCase(
         problem=problem,
         data=data,
-        baseline=_baseline(solver, problem),
+        baseline=_baseline(solver, problem, folder),
         candidate=_made(candidates, problem, folder),
         rule=rule,
         tolerance=tolerance,
@@ -288,7 +289,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
         files=files,
         inputs={
             f"{table.key}.{key}": folder / table.values[key]
-            for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in candidates.values()))
+            for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in named))
             if key in table.values
         }
         | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
@@ -304,9 +305,18 @@ def _candidates(value: Any) -> dict[str, Table]:
     return {name: Table.read(each, f"candidate.{name}", candidate_of) for name, each in table.items()}
 
 
+def _solver(value: Any) -> Table:
+    """The section ``baseline``: a solver, or the file of a reconstruction."""
+    return Table.read(value, "baseline", candidate_of if "file" in checked_table(value, "baseline") else BASELINES)
+
+
+def _from_file(table: Table, problem: Problem, folder: Path) -> Candidate:
+    return cast(Candidate, table(problem=problem, folder=folder, key=f"{table.key}.file"))
+
+
 def _made(candidates: dict[str, Table], problem: Problem, folder: Path) -> Candidate | dict[str, Candidate]:
     """As `no_harm` takes them."""
-    made = {name: table(problem=problem, folder=folder) for name, table in candidates.items()}
+    made = {name: _from_file(table, problem, folder) for name, table in candidates.items()}
     alone = [table.key for table in candidates.values()] == ["candidate"]
     return made["candidate"] if alone else made
 
@@ -421,8 +431,10 @@ def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:
     return table(values=values, basis=basis)
 
 
-def _baseline(table: Table | None, problem: Problem) -> Any:
-    """The classical solver that fits the problem."""
+def _baseline(table: Table | None, problem: Problem, folder: Path) -> Any:
+    """The classical solver that fits the problem, or a reconstruction from its file."""
+    if table is not None and "file" in table.values:
+        return _from_file(table, problem, folder)
     what, fitting = ("linear", "tikhonov") if problem.forward is not None else ("nonlinear", "gauss-newton")
     if table is None:
         if fitting != "tikhonov":

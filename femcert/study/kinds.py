@@ -101,19 +101,20 @@ def candidate_of(
     name: str | None = None,
     tolerance: float | None = None,
     optimality: float | None = None,
+    key: str = "candidate.file",
 ) -> Candidate:
-    """The learned candidate from its file; `optimality` is for a file that has none."""
+    """The candidate from the file under a key; `optimality` is for a file that has none."""
     if name is not None and (len(name) > MOST_NAME or not name.isprintable()):
         expected = f"a name of at most {MOST_NAME} characters, without control characters"
         raise InputError(f"name is {shown(name)}; expected {expected}")
-    with stage("candidate"), naming("candidate.file"):
+    with stage("candidate"), naming(key):
         made = Candidate.from_file(
             problem, folder / file, name=name, parameter=parameter, state=state, tolerance=tolerance
         )
     if optimality is None:
         return made
     if made.optimality is not None:
-        raise InputError("optimality is given, and in candidate.file too; expected one of them")
+        raise InputError(f"optimality is given, and in {key} too; expected one of them")
     known = {"mesh": problem.mesh, "interpolation": made.interpolation}
     return Candidate(made.state, made.parameter, number(optimality, "optimality", least=0.0), made.name, **known)
 

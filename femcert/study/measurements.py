@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ COLUMNS = {
     "value": ("value",),
     "deviation": ("deviation", "std", "sigma"),
 }
+# Where an entry may be missing.
+GAPS = ("value", "deviation")
 # Of Gaussian data, where the case does not say it.
 CONFIDENCE = 0.95
 
@@ -36,7 +39,7 @@ class Measurements:
     Attributes
     ----------
     values, deviations
-        With their standard deviations, if these are known.
+        With their standard deviations, if these are known; NaN where a reading is missing.
     points, regions, times
         Where and when, as far as the data say it: coordinates ``(rows, dimension)``, names of subdomains, times.
     """
@@ -153,15 +156,22 @@ class Dataset:
         wanted = {name: (named[name],) if name in named else usual for name, usual in COLUMNS.items()}
         axes = ("x", "y")[:dimension]
         with naming("data.file"):
-            found = read_columns(folder / self.file, wanted, texts=("region",), required={"value", *named})
+            required = {"value", *named}
+            found = read_columns(folder / self.file, wanted, texts=("region",), required=required, gaps=GAPS)
         have = [axis for axis in axes if axis in found]
         if have and len(have) < dimension:
             raise InputError(f"data.file has the coordinate {have[0]}, not the other one; expected both or none")
         if dimension == 1 and "y" in found:
             raise InputError("data.file has a column y; the mesh has one dimension, x")
+        missing, deviations = np.isnan(found["value"]), found.get("deviation")
+        if deviations is not None:
+            # Of a reading that is missing it is not used, and may be missing, too.
+            deviations = np.where(missing, 1.0, deviations)
+            if np.isnan(deviations).any():
+                raise InputError("data.file has a value without its deviation; expected both")
         measured = Measurements(
             values=found["value"],
-            deviations=found.get("deviation"),
+            deviations=deviations,
             points=np.column_stack([found[axis] for axis in axes]) if have else None,
             regions=found.get("region"),
             times=found.get("time"),
@@ -216,9 +226,16 @@ def _both_or_none(one: Any) -> str:
 
 
 def read_columns(
-    path: Path, wanted: Mapping[str, Sequence[str]], *, texts: Collection[str] = (), required: Collection[str] = ()
+    path: Path,
+    wanted: Mapping[str, Sequence[str]],
+    *,
+    texts: Collection[str] = (),
+    required: Collection[str] = (),
+    gaps: Collection[str] = (),
 ) -> dict[str, Any]:
     """The wanted columns that the file has: arrays of finite numbers, lists for those in `texts`.
+
+    In those in `gaps` an entry that is empty or ``nan`` is missing, and comes as NaN.
 
     Parameters
     ----------
@@ -230,20 +247,26 @@ def read_columns(
     InputError
         The file cannot be read, has no header or no rows, a required column is missing, or an entry is no number.
     """
-    header, rows = _rows(path)
+    names, rows = _rows(path)
     found: dict[str, Any] = {}
     for name, headings in wanted.items():
-        places = [i for i, heading in enumerate(header) if heading in headings]
+        places = [i for i, heading in enumerate(names) if heading in headings]
         if len(places) > 1:
-            raise InputError(f"{path} has {len(places)} columns for {name}: {', '.join(header[i] for i in places)}")
+            raise InputError(f"{path} has {len(places)} columns for {name}: {', '.join(names[i] for i in places)}")
         if places:
             entries = [(line, row[places[0]]) for line, row in rows]
-            heading = header[places[0]]
-            found[name] = [text for _, text in entries] if name in texts else _numbers(path, heading, entries)
+            heading = names[places[0]]
+            as_numbers = partial(_numbers, path, heading, gaps=name in gaps)
+            found[name] = [text for _, text in entries] if name in texts else as_numbers(entries)
         elif name in required:
-            hint = nearest(headings[0], header)
-            raise InputError(f"{path} has the columns {', '.join(header)}; expected one called {headings[0]!r}{hint}")
+            hint = nearest(headings[0], names)
+            raise InputError(f"{path} has the columns {', '.join(names)}; expected one called {headings[0]!r}{hint}")
     return found
+
+
+def header(path: Path) -> list[str]:
+    """What the columns of a file are called."""
+    return _rows(path)[0]
 
 
 def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -265,11 +288,11 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     lines = [(line, row) for line, row in lines if any(row) and not row[0].startswith("#")]
     if len(lines) < 2:
         raise InputError(f"{path} has {len(lines)} lines; expected a header and at least one row")
-    header = lines[0][1]
+    names = lines[0][1]
     for line, row in lines[1:]:
-        if len(row) != len(header):
-            raise InputError(f"{path}, line {line}, has {len(row)} entries; the header has {len(header)}")
-    return header, lines[1:]
+        if len(row) != len(names):
+            raise InputError(f"{path}, line {line}, has {len(row)} entries; the header has {len(names)}")
+    return names, lines[1:]
 
 
 def _delimiter(lines: Sequence[str]) -> str:
@@ -278,9 +301,12 @@ def _delimiter(lines: Sequence[str]) -> str:
     return max(",;\t", key=header.count)
 
 
-def _numbers(path: Path, heading: str, entries: list[tuple[int, str]]) -> Any:
+def _numbers(path: Path, heading: str, entries: list[tuple[int, str]], *, gaps: bool) -> Any:
     values = []
     for line, text in entries:
+        if gaps and text.lower() in ("", "nan"):
+            values.append(math.nan)
+            continue
         try:
             # What Python reads as digits, tables do not: 1_000.
             value = float(text) if "_" not in text else math.nan

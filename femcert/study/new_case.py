@@ -16,7 +16,7 @@ from ..mesh import load_mesh
 from ..selection import Tikhonov
 from .case import read_certify_case
 from .conditions import state_basis
-from .measurements import COLUMNS, read_columns
+from .measurements import COLUMNS, GAPS, header, read_columns
 
 # Of the ball, where nothing is said: an answer about 1, which varies over a quarter of the domain.
 RADIUS, SHARE = 3.0, 0.25
@@ -33,6 +33,8 @@ class NewCase:
         Files: anything that `load_mesh` reads, and a CSV file with the columns x, y and value.
     candidate
         The file of a reconstruction to be judged. None: a Tikhonov solution by GCV stands in for one.
+    parameter
+        What its field is called.
     std
         The standard deviation of the noise; None: a column of the data has it.
     sensor_radius
@@ -46,6 +48,7 @@ class NewCase:
     mesh: Path
     data: Path
     candidate: Path | None = None
+    parameter: str = "parameter"
     std: float | None = None
     sensor_radius: float = 0.0
     radius: float | None = None
@@ -59,8 +62,10 @@ class NewCase:
         number(self.sensor_radius, "sensor_radius", least=0.0)
 
 
-def write_new_case(folder: Path, asked: NewCase) -> Path:
-    """Write ``case.toml`` to a new or empty directory, and check that it can be read and built; its path.
+def write_new_case(folder: Path, asked: NewCase) -> tuple[Path, list[str]]:
+    """Write ``case.toml`` to a new or empty directory, and check that it can be read and built.
+
+    Its path, and what was assumed, in words.
 
     Parameters
     ----------
@@ -72,12 +77,13 @@ def write_new_case(folder: Path, asked: NewCase) -> Path:
     Raises
     ------
     InputError
-        The directory is not empty, or mesh and data do not make a problem.
+        The directory is not empty, or a file cannot be read; nothing is written. Or they do not make a problem; then
+        the case file is there, to be edited.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is a file or not empty; expected a new or empty directory")
     mesh = load_mesh(asked.mesh)
-    columns = read_columns(asked.data, COLUMNS, texts=("region",), required={"value"})
+    columns = read_columns(asked.data, COLUMNS, texts=("region",), required={"value"}, gaps=GAPS)
     if asked.std is None and "deviation" not in columns:
         raise InputError(f"{asked.data} has no column {' or '.join(COLUMNS['deviation'])}; expected one, or std")
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,11 +96,22 @@ def write_new_case(folder: Path, asked: NewCase) -> Path:
         case = read_certify_case(path)
         if asked.candidate is None:
             np.savez(stand_in, parameter=Tikhonov(choose="gcv")(case.problem, case.data).parameter)
-    except InputError:
-        path.unlink()
+    except InputError as error:
         stand_in.unlink(missing_ok=True)
-        raise
-    return path
+        raise InputError(f"{path} is written, and is to be edited: {error}") from None
+    return path, _assumed(asked, mesh)
+
+
+def _assumed(asked: NewCase, mesh: Mesh) -> list[str]:
+    """What the case says that nobody said."""
+    names = ", ".join(sorted(mesh.boundaries or {})) or "the whole boundary"
+    said = [f"boundary values: 0 on {names}; the case says where to change it"]
+    if asked.std is None:
+        column = next(name for name in header(asked.data) if name in COLUMNS["deviation"])
+        said.append(f"standard deviations of the noise: the column {column!r} of {asked.data}")
+    if asked.candidate is None:
+        said.append(f"candidate: none was given; {STAND_IN}, regularized less than the baseline, stands in for one")
+    return said
 
 
 def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
@@ -123,6 +140,8 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
     if names:
         lines += ["", "[boundary.dirichlet]  # <- u = g; see also [boundary.neumann] and [boundary.robin]"]
         lines += [f"{json.dumps(name)} = 0.0" for name in names]
+    else:
+        lines += ["# <- u = 0 on the whole boundary: the mesh names no parts of it for [boundary.dirichlet]"]
     lines += [
         "",
         "[class]  # which truths are admitted: every claim is about these",
@@ -151,6 +170,7 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
         "[candidate]  # the reconstruction to be judged: .npz, .csv, .vtu or .xdmf",
         f'file = "{STAND_IN if asked.candidate is None else relative(asked.candidate)}"'
         + "  # <- stands in for yours: regularized less than the baseline" * (asked.candidate is None),
+        *([] if asked.parameter == "parameter" else [f"parameter = {json.dumps(asked.parameter)}"]),
         "",
     ]
     return "\n".join(lines)

@@ -187,6 +187,57 @@ def test_numpy_numbers_in_a_rule_can_be_saved(tmp_path):
     assert again["zeta"] == pytest.approx(0.1)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Own(fc.Rule):
+    """A rule of a user: what its options come to is its own affair."""
+
+    factor: float = 1.0
+    names: tuple[str, ...] = ("a", "b")
+    matrix: object = dataclasses.field(default_factory=lambda: np.eye(2))
+
+    def prepare(self, problem, data, solvers=None):
+        return OwnJudge(self, problem, data)
+
+
+class OwnJudge(fc.Judge):
+    def certify(self, candidate):
+        radius = self.rule.factor * (1.0 + self.split(candidate).size)
+        return self.certificate(candidate, fc.Bound(radius, "estimate", "own"))
+
+
+def test_options_of_a_rule_of_a_user(tmp_path):
+    selection = selection_of(source(), rule=Own(factor=np.float64(2.0)))
+    selection.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    assert again.to_dict() == selection.to_dict()
+    assert again.rule["options"] == {"factor": 2.0, "names": ["a", "b"], "matrix": "a ndarray"}
+    # Its parts are not known: only the radii are said.
+    assert re.fullmatch(r"the learned radius \S+ (exceeds|is within) the baseline's \S+", selection.reason)
+    fc.write_report(selection, tmp_path / "s.html")
+    page = (tmp_path / "s.html").read_text()
+    assert "Rule: Own." in page
+    assert "Consistent set" not in page
+    assert "option factor" in page
+
+
+def test_an_infinite_radius_is_loaded_again(tmp_path):
+    selection = selection_of(source(), rule=Own(factor=math.inf))
+    assert selection.status == "undecided"
+    selection.save(tmp_path / "s.json")
+    again = fc.Selection.load(tmp_path / "s.json")
+    assert again.to_dict() == selection.to_dict()
+    assert again.baseline.radius == selection.baseline.radius == fc.Bound(math.inf, "estimate", "own")
+    json.loads((tmp_path / "s.json").read_text(), parse_constant=pytest.fail)
+    fc.write_report(selection, tmp_path / "s.html")
+    fc.plot_selection(selection, source(), tmp_path / "s.png")
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_infinite_ends_keep_their_sign(side):
+    end = fc.Bound(math.inf if side == "upper" else -math.inf, side, "nothing is known", signed=True)
+    assert fc.Bound.from_dict(end.to_dict()) == end
+
+
 def test_the_table():
     selection = CASES["rejected"]()
     lines = str(selection).splitlines()
@@ -305,7 +356,7 @@ def damage(record, where, value):
         (("baseline", "radius", "value"), -1.0),
         (("learned", "stability"), 5.0),
         (("learned", "stability", "singular_values"), "abc"),
-        (("learned", "total"), None),
+        (("learned", "total"), "many"),
     ],
 )
 def test_damaged_files(tmp_path, where, value):
@@ -482,3 +533,36 @@ def test_a_damaged_solver_is_refused(tmp_path, change):
     path = rewritten(CASES["rejected"](), tmp_path / "selection.json", lambda record: change(record["solver"]))
     with pytest.raises(fc.InputError, match="is damaged"):
         fc.Selection.load(path)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Unfinished(Own):
+    """A rule that returns nothing that can be used."""
+
+    judge: object = None
+    radius: object = 0.5
+
+    def prepare(self, problem, data, solvers=None):
+        return UnfinishedJudge(self, problem, data) if self.judge else None
+
+
+class UnfinishedJudge(fc.Judge):
+    def certify(self, candidate):
+        return self.rule.radius if self.rule.judge == "float" else self.certificate(candidate, self.rule.radius)
+
+
+@pytest.mark.parametrize(
+    ("judge", "words"),
+    [
+        (None, "prepare of the rule Unfinished returned nothing; expected a Judge"),
+        ("float", "certify of the rule Unfinished gave a float; expected a Certificate"),
+        ("no bound", "certificate of the rule Unfinished got the radius 0.5; expected a Bound"),
+    ],
+)
+def test_a_rule_that_is_not_finished_is_named(judge, words):
+    problem, rule = source(), Unfinished(judge=judge)
+    found = selection_of(problem, rule=rule)
+    assert found.status == "undecided"
+    assert words in found.reason
+    with pytest.raises(fc.UncertifiedError, match=words):
+        fc.certify(problem, fc.Data(np.ones(6), 1.0), fc.Candidate.from_coefficients(problem, np.ones(3)), rule)

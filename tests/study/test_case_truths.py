@@ -54,6 +54,27 @@ def test_deviation_is_std_by_another_name(folder):
     assert found[0].noise_level == found[1].noise_level
 
 
+@pytest.mark.parametrize("gap", ["nan,0.001", "NaN,", ","])
+def test_a_reading_without_a_value_is_missing(folder, gap):
+    head, first, *rest = (folder / "data.csv").read_text().splitlines()
+    spoilt = ",".join([*first.split(",")[:2], gap])
+    (folder / "gap.csv").write_text("\n".join([head, spoilt, *rest]))
+    case, whole = made(folder, data={"file": "gap.csv"}), made(folder)
+    assert (case.data.values.size, case.data.count) == (RADIUS, RADIUS - 1)
+    np.testing.assert_array_equal(case.data.values[1:], whole.data.values[1:])
+    assert case.select().status in ("accepted", "rejected")
+
+
+def test_a_gap_that_is_refused(folder):
+    """A value without a deviation, a place without a coordinate."""
+    head, first, *rest = (folder / "data.csv").read_text().splitlines()
+    x, y, value, _ = first.split(",")
+    for spoilt, words in (([x, y, value, ""], "without its deviation"), ([x, "", value, "1"], "y is ''")):
+        (folder / "gap.csv").write_text("\n".join([head, ",".join(spoilt), *rest]))
+        with pytest.raises(fc.InputError, match=words):
+            made(folder, data={"file": "gap.csv"})
+
+
 REFUSED = {
     "both names": ({"std": 0.1, "deviation": 0.1}, "data.std and data.deviation are both given"),
     "no number": ({"std": "much"}, "data.std has type"),
@@ -150,6 +171,19 @@ def test_several_candidates(folder):
         read(changed() | {"candidate": {"pinn": {}}}, folder)
     with pytest.raises(fc.InputError, match=r"candidate.file is missing"):
         read(changed() | {"candidate": {}}, folder)
+
+
+def test_a_baseline_from_a_file(folder):
+    one = changed()["candidate"]
+    case = read(changed() | {"baseline": {**one, "name": "classical"}}, folder)
+    assert case.baseline.name == "classical"
+    assert case.inputs["baseline.file"] == case.inputs["candidate.file"]
+    found = case.select()
+    assert found.baseline.radius == found.learned.radius
+    with pytest.raises(fc.InputError, match=r"baseline.file: .*there is no such file"):
+        read(changed() | {"baseline": {"file": "none.csv"}}, folder)
+    with pytest.raises(fc.InputError, match=r"unknown key 'baseline.choose'"):
+        read(changed() | {"baseline": {"file": "none.csv", "choose": "gcv"}}, folder)
 
 
 def test_without_a_rule_it_is_dominance(folder):

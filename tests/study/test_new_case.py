@@ -30,7 +30,10 @@ def files(tmp_path, monkeypatch):
 def test_it_runs(files, capsys):
     options = ["--data", "data.csv", "--std", "0.001", "--title", "A source"]
     assert main(["new", "case", "--mesh", "plain.vtk", *options]) == 0
-    assert capsys.readouterr().out == "run: femcert certify case/case.toml\n"
+    zero, stand_in, run = capsys.readouterr().out.splitlines()
+    assert zero.startswith("boundary values: 0 on the whole boundary")
+    assert "candidate.npz" in stand_in
+    assert run == "run: femcert certify case/case.toml"
     text = (files / "case" / "case.toml").read_text(encoding="utf-8")
     assert text.startswith("# A source\n")
     assert 'file = "../plain.vtk"' in text
@@ -42,13 +45,27 @@ def test_it_runs(files, capsys):
     assert found.status in ("accepted", "rejected")
 
 
-def test_what_was_given_is_in_it(files):
+def test_what_was_given_is_in_it(files, capsys):
     options = ["--candidate", "answer.npz", "--radius", "2", "--length", "0.3", "--sensor-radius", "0.05"]
     assert main(["new", "other", "--mesh", "plain.vtk", "--data", "full.csv", *options]) == 0
     text = (files / "other" / "case.toml").read_text(encoding="utf-8")
     for line in ('file = "../answer.npz"', "radius = 2\n", "length = 0.3\n", "radius = 0.05", 'kind = "averages"'):
         assert line in text
     assert "std =" not in text
+    assert "column 'std' of full.csv" in capsys.readouterr().out
+
+
+def test_a_field_with_another_name(files, capsys):
+    np.savez("named.npz", source=np.load("answer.npz")["parameter"])
+    options = ["--mesh", "plain.vtk", "--data", "full.csv", "--candidate", "named.npz"]
+    assert main(["new", "good", *options, "--parameter", "source"]) == 0
+    assert main(["certify", "good/case.toml", "--out", "out", "--quiet"]) == 0
+    capsys.readouterr()
+    # What does not fit is written all the same: one line is to be added.
+    assert main(["new", "wrong", *options]) == 2
+    assert "wrong/case.toml is written, and is to be edited:" in (said := capsys.readouterr().err)
+    assert "'source'; expected one called 'parameter'" in said
+    assert [path.name for path in (files / "wrong").iterdir()] == ["case.toml"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +82,7 @@ def test_what_was_given_is_in_it(files):
 def test_refused(files, capsys, arguments, message):
     assert main(["new", "case", *arguments]) == 2
     assert message in capsys.readouterr().err
-    assert not (files / "case" / "case.toml").exists()
+    assert not (files / "case").exists()
 
 
 def test_a_directory_that_is_not_empty(files, capsys):
