@@ -13,12 +13,15 @@ from femcert.selection.reason import misfit_words
 RESIDUALS = {"data", "pde", "bc", "optimality", "admissibility"}
 
 
+DISCREPANCY = fc.Tikhonov(choose="discrepancy")
+
+
 def solved(problem, c, **options):
     return fc.Candidate.from_coefficients(problem, c, **options)
 
 
-def times(certificate):
-    return f"{certificate.residuals.data.value / certificate.noise_level:.3g} times"
+def levels(certificate):
+    return f"{certificate.residuals.data.value / certificate.noise_level:.3g} noise levels"
 
 
 # What decided
@@ -28,12 +31,17 @@ def times(certificate):
 @pytest.mark.parametrize("c", [(1.0, -0.5, 0.25), (1.0, 2.0, 0.25)])
 def test_the_misfit_is_said_in_terms_of_the_noise(problem, data, rule, c):
     found = select(problem, data, solved(problem, c), rule=rule, baseline=fc.Tikhonov(weight=1e-3))
-    assert f"it misses the measurements by {times(found.learned)} the noise level" in found.reason
-    assert f"the baseline by {times(found.baseline)}" in found.reason
+    assert f"it misses the measurements by {levels(found.learned)}" in found.reason
+    assert f"the baseline by {levels(found.baseline)}" in found.reason
     if found.comparison is None:
         assert all(f"{part.radius.value:.4g}" in found.reason for part in (found.baseline, found.learned))
     else:
         assert f"margin {found.comparison.margin:.4g}" in found.reason
+
+
+def test_a_misfit_of_one_level_is_the_noise_level(problem, data):
+    found = select(problem, data, solved(problem, (1.0, 2.0, 0.25)), rule=fc.ResidualRadius(), baseline=DISCREPANCY)
+    assert found.reason.endswith("the baseline by the noise level")
 
 
 def test_no_noise_divides_nothing(problem, truth):
