@@ -141,6 +141,9 @@ from .problem import (
     EigenmodeSpace as EigenmodeSpace,
 )
 from .problem import (
+    ElectrodeModel as ElectrodeModel,
+)
+from .problem import (
     EllipticCoefficient as EllipticCoefficient,
 )
 from .problem import (

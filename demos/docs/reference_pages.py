@@ -4,7 +4,7 @@
 GROUPS = {
     "Problems": (
         "Problem EllipticSource EllipticCoefficient HeatInitial Tomography LinearProblem NonlinearProblem MatrixProblem"
-        " ForwardMap Experiments"
+        " ForwardMap Experiments ElectrodeModel"
     ),
     "Classes of parameters": (
         "ParameterSpace FullSpace EigenmodeSpace SineSpace CosineSpace RegionSpace CoarseSpace FunctionSpace"
