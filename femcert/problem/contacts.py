@@ -51,6 +51,8 @@ class Contacts:
 
     Attributes
     ----------
+    conductivity
+        Of the background, at the quadrature points of the basis.
     names, impedances
         Of the L electrodes.
     currents, voltages
@@ -64,6 +66,7 @@ class Contacts:
         basis: Basis,
         names: Sequence[str],
         *,
+        conductivity: Array,
         impedances: Any,
         currents: Any = None,
         voltages: Any = None,
@@ -71,7 +74,8 @@ class Contacts:
     ) -> None:
         if isinstance(names, str) or len(set(names)) < 2 or len(set(names)) < len(names):
             raise InputError(f"electrodes is {names!r}; expected at least two names of boundaries, each once")
-        self.basis, self.names = basis, tuple(names)
+        self.basis, self.names, self.conductivity = basis, tuple(names), conductivity
+        self._background: Form | None = None
         L = len(self.names)
         facets = [boundary_facets(basis.mesh, name) for name in self.names]
         self._facets = np.concatenate(facets)
@@ -120,7 +124,7 @@ class Contacts:
         return Response(factor, frozen(found[: self.basis.N]), frozen(found[self.basis.N :]))
 
     def potentials(self, matrix: Array) -> Array:
-        """``R I`` for all patterns of currents, ``(L, K, ...)``; R ``(L - 1, L - 1, ...)``, the last electrode grounded."""
+        """``R I`` for all patterns, ``(L, K, ...)``; R is ``(L - 1, L - 1, ...)``, the last electrode grounded."""
         others = np.moveaxis(np.tensordot(matrix, self.currents[:-1], axes=(1, 0)), -1, 1)
         return np.concatenate([others, np.zeros((1, *others.shape[1:]))])
 
@@ -174,15 +178,17 @@ class Contacts:
             most = max(most, 1.0 / float(singular[-1]))
         return C.T @ (X @ right.T / sizes), most / float(sizes[-1])
 
-    def form(self, response: Response) -> Form:
-        """``C' R C`` of a conductivity."""
-        C = self.driven[:-1]
-        return _form(C.T @ response.matrix @ C, response.factor)
+    def background_form(self, factorize: Factors) -> Form:
+        """``C' R C`` of the background, computed once."""
+        if self._background is None:
+            response, C = self.response(self.conductivity, factorize), self.driven[:-1]
+            self._background = _form(C.T @ response.matrix @ C, response.factor)
+        return self._background
 
-    def shorted_form(self, conductivity: Array, elements: NDArray[np.bool_], factorize: Factors) -> Form:
+    def shorted_form(self, elements: NDArray[np.bool_], factorize: Factors) -> Form:
         """That of a body which conducts perfectly outside of the elements: a constant potential on each part."""
         N, L, basis = int(self.basis.N), len(self.names), self.basis
-        A = diffusion_matrix(basis, np.where(elements[:, None], conductivity, 0.0))
+        A = diffusion_matrix(basis, np.where(elements[:, None], self.conductivity, 0.0))
         K = block_diag([A, csr_matrix((L, L))]) + self.contact_matrix()
         label = _parts(basis.element_dofs[:, ~elements], N)
         inside = np.setdiff1d(np.arange(N), basis.element_dofs[:, ~elements])
@@ -197,9 +203,7 @@ class Contacts:
         load[1 - L :] = self.driven[:-1]
         return _form(load.T @ factor.solve(load), factor)
 
-    def insulated_form(
-        self, conductivity: Array, elements: NDArray[np.bool_], factorize: Factors
-    ) -> tuple[Form, Array]:
+    def insulated_form(self, elements: NDArray[np.bool_], factorize: Factors) -> tuple[Form, Array]:
         """That of a body which does not conduct outside of the elements, and the currents for which it is finite.
 
         The currents, columns Z in the coordinates of `driven`, go through electrodes of the elements, and sum up to
@@ -222,7 +226,7 @@ class Contacts:
         Z = right[int(np.sum(sizes > DEPENDENT)) :].T
         if not Z.shape[1]:
             return Form(np.zeros((0, 0)), 0.0), Z
-        A = diffusion_matrix(self.basis, np.where(elements[:, None], conductivity, 0.0))
+        A = diffusion_matrix(self.basis, np.where(elements[:, None], self.conductivity, 0.0))
         K = (block_diag([A, csr_matrix((L, L))]) + self.contact_matrix(elements)).tocsr()
         free = np.setdiff1d(np.flatnonzero(np.isin(label, parts)), N + held[first])
         name = "operator of the insulated part"

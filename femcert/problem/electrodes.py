@@ -25,7 +25,7 @@ TRANSFORMS = ("exp", "contrast")
 
 
 class ElectrodeTangent(Linearization):
-    """The data near a conductivity: ``-∫ sigma' dq grad u . grad w``, u driven by a current and w by a voltage pattern."""
+    """The data near a conductivity: ``-∫ sigma' dq grad u . grad w``, u of a current, w of a pattern of voltages."""
 
     at: Array
 
@@ -152,9 +152,8 @@ class ElectrodeModel(Problem):
             raise InputError(f"transform is {transform!r}; expected one of {', '.join(TRANSFORMS)}")
         self.transform = transform
         self.conductivity = frozen(at_quadrature(conductivity, basis, "conductivity", sign="positive"))
-        self._contacts = Contacts(
-            basis, electrodes, impedances=impedances, currents=currents, voltages=voltages, gains=gains
-        )
+        patterns = {"currents": currents, "voltages": voltages, "gains": gains}
+        self._contacts = Contacts(basis, electrodes, conductivity=self.conductivity, impedances=impedances, **patterns)
         self._latest: ElectrodeTangent | None = None
 
     @property

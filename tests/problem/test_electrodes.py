@@ -2,46 +2,11 @@
 
 import numpy as np
 import pytest
+from bodies import disc, model, strip
 from orders import fitted_order, taylor_order
 from skfem import Basis, ElementQuad2, ElementTriP0, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 
 import femcert as fc
-
-LENGTH, HEIGHT = 3.0, 1.0
-
-
-def strip(cells=3, element=ElementTriP1):
-    """Three squares in a row, an electrode at either end."""
-    mesh = MeshTri.init_tensor(np.linspace(0.0, LENGTH, 3 * cells + 1), np.linspace(0.0, HEIGHT, cells + 1))
-    ends = {"left": lambda x: x[0] == 0.0, "right": lambda x: np.isclose(x[0], LENGTH)}
-    return Basis(mesh.with_boundaries(ends), element())
-
-
-def disc(electrodes=8, refined=1, element=ElementTriP1, rings=3):
-    """The unit disc in rings; electrodes on every other arc of the boundary, counter-clockwise from the right."""
-    sectors, rings = 2 * electrodes * 2**refined, rings * 2**refined
-    angles = 2.0 * np.pi * np.arange(sectors) / sectors
-    radii = np.linspace(1.0 / rings, 1.0, rings)
-    points = np.hstack([np.zeros((2, 1)), *(r * np.array([np.cos(angles), np.sin(angles)]) for r in radii)])
-    here, after = np.arange(sectors), (np.arange(sectors) + 1) % sectors
-    cells = [np.array([0 * here, 1 + here, 1 + after])]
-    for ring in range(rings - 1):
-        a, b = 1 + ring * sectors, 1 + (ring + 1) * sectors
-        cells += [np.array([a + here, b + here, b + after]), np.array([a + here, b + after, a + after])]
-    mesh = MeshTri(points, np.hstack(cells))
-    middle = np.arctan2(*mesh.p[:, mesh.facets].mean(axis=1)[::-1]) % (2.0 * np.pi)
-    arc = np.floor(middle / (np.pi / electrodes)).astype(int)
-    outer = np.isin(np.arange(mesh.facets.shape[1]), mesh.boundary_facets())
-    return Basis(
-        mesh.with_boundaries({f"e{i}": np.flatnonzero(outer & (arc == 2 * i)) for i in range(electrodes)}), element()
-    )
-
-
-def model(basis, parameters=None, electrodes=8, **options):
-    space = fc.FullSpace(basis) if parameters is None else parameters
-    return fc.ElectrodeModel(
-        basis, electrodes=[f"e{i}" for i in range(electrodes)], parameters=space, **{"impedances": 0.1, **options}
-    )
 
 
 def thirds(basis):
@@ -185,10 +150,10 @@ def test_forms_of_shorted_and_insulated_strips():
     middles = basis.mesh.p[:, basis.mesh.t].mean(axis=1)[0]
     middle = (middles > 1.0) & (middles < 2.0)
     # C = (1, -1) / 2^1/2 up to its sign.
-    shorted = contacts.shorted_form(problem.conductivity, middle, problem.factorize)
+    shorted = contacts.shorted_form(middle, problem.factorize)
     assert shorted.matrix == pytest.approx(np.array([[(0.5 + 0.9) / 2.0]]), rel=1e-12)
-    assert contacts.insulated_form(problem.conductivity, middle, problem.factorize)[1].shape == (1, 0)
-    whole, Z = contacts.insulated_form(problem.conductivity, middles > -1.0, problem.factorize)
+    assert contacts.insulated_form(middle, problem.factorize)[1].shape == (1, 0)
+    whole, Z = contacts.insulated_form(middles > -1.0, problem.factorize)
     assert Z.shape == (1, 1)
     assert whole.matrix == pytest.approx(np.array([[(1.5 + 0.9) / 2.0]]), rel=1e-12)
     measured, _ = contacts.measured_form(problem.predict(None, np.zeros(basis.N)))
@@ -200,15 +165,15 @@ def test_forms_are_ordered():
     basis = disc()
     problem = model(basis, conductivity=lambda x: 1.0 + 0.5 * x[0] ** 2, gains=np.linspace(0.9, 1.1, 8))
     contacts, zero = problem.electrodes, np.zeros(basis.N)
-    background = contacts.form(problem.linearize(zero).response).matrix
+    background = contacts.background_form(problem.factorize).matrix
     measured, _ = contacts.measured_form(problem.predict(None, zero))
     assert np.allclose(measured, background, atol=1e-12)
     middles = basis.mesh.p[:, basis.mesh.t].mean(axis=1)
     half, two = middles[0] > 0.0, np.abs(middles[0]) > 0.4
     for elements, dimension in ((half, 3), (two, 4)):
-        shorted = contacts.shorted_form(problem.conductivity, elements, problem.factorize).matrix
+        shorted = contacts.shorted_form(elements, problem.factorize).matrix
         assert np.linalg.eigvalsh(shorted - background).max() < 1e-12
-        insulated, Z = contacts.insulated_form(problem.conductivity, elements, problem.factorize)
+        insulated, Z = contacts.insulated_form(elements, problem.factorize)
         assert Z.shape[1] >= dimension
         assert np.linalg.eigvalsh(insulated.matrix - Z.T @ background @ Z).min() > -1e-12
         # Currents that leave a part through another one are not among them.
