@@ -12,7 +12,7 @@ conducts better than the background. For matter that conducts worse the body out
 finite and at least 0 for currents through the electrodes of the region that sum up to zero on each connected part of
 it, ``D <= (1 + eps) D_h``, and the largest eigenvalue of ``S - (1 + eps) D_h`` is compared with err.
 
-Nothing is assumed about what is outside of the region. The statements prove that something is *somewhere in* the region;
+Nothing is assumed about what is outside of the region. Statements prove that something is *somewhere in* the region;
 they never prove that nothing is there. One err serves all regions, so that any number of them may be asked for.
 """
 
