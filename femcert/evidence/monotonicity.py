@@ -28,6 +28,7 @@ from ..errors import InputError, UncertifiedError
 from ..problem.base import Problem, check_problem
 from ..problem.contacts import Contacts
 from ..problem.data import Data
+from ..problem.forward import ROUNDING
 from ..shown import Shown
 from .functionals import _elements
 
@@ -164,7 +165,13 @@ def monotonicity(
     insulated, Z = contacts.insulated_form(chosen, problem.factorize)
     small = np.linalg.eigvalsh(S - (1.0 + eps) * (shorted.matrix - background.matrix))[0]
     large = _largest(Z.T @ S @ Z - (1.0 + eps) * (insulated.matrix - Z.T @ background.matrix @ Z))
-    lost = [background.rounding + (1.0 + eps) * (form.rounding + background.rounding) for form in (shorted, insulated)]
+    # Sums over the data lose as all sums do.
+    norms = [norm * float(np.linalg.norm(each.values)) for (_, norm), each in zip(forms, measured, strict=True)]
+    summed = ROUNDING * sum(norms)
+    lost = [
+        summed + background.rounding + (1.0 + eps) * (form.rounding + background.rounding)
+        for form in (shorted, insulated)
+    ]
     above_by, below_by = float(-small - bound - lost[0]), float(large - bound - lost[1])
     noise = isinstance(error, str)
     guessed = error is None or (noise and not all(each.law.proven for each in measured))

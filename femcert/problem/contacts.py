@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import block_diag, bmat, coo_matrix, csr_matrix, diags
+from scipy.sparse import block_diag, coo_matrix, csr_matrix, diags, hstack
 from scipy.sparse.csgraph import connected_components
-from skfem import Basis, BilinearForm, FacetBasis, asm
+from skfem import Basis, FacetBasis
 
 from ..checks import Array, frozen, real_array, real_vector
 from ..errors import InputError, UncertifiedError
@@ -31,12 +31,6 @@ BALANCE_TOLERANCE = 1e-9
 # Of the largest singular value: patterns that depend on others to rounding.
 DEPENDENT = 1e-10
 Factors = Callable[..., Factorization]
-
-
-@BilinearForm
-def _contact(u: Any, v: Any, w: Any) -> Any:
-    """(c u, v)"""
-    return w["c"] * u * v
 
 
 class Form(NamedTuple):
@@ -99,24 +93,24 @@ class Contacts:
         """How many data there are: K M."""
         return int(self.currents.shape[1] * self.voltages.shape[1])
 
-    def contact_matrix(self, elements: NDArray[np.bool_] | None = None) -> csr_matrix:
-        """``sum_l 1/z_l ∫_l (u - U_l) (v - V_l)`` on u and U, over the facets of chosen elements."""
-        kept = slice(None) if elements is None else elements[self.basis.mesh.f2t[0, self._facets]]
-        facets, owner = self._facets[kept], self._owner[kept]
-        N, L = int(self.basis.N), len(self.names)
-        part = FacetBasis(self.basis.mesh, self.basis.elem, facets=facets, intorder=2 * self.basis.elem.maxdeg)
-        weight = (1.0 / self.impedances[owner])[:, None] * np.ones_like(part.dx)
-        shares = [np.sum(np.asarray(shape[0]) * weight * part.dx, axis=1) for shape in part.basis]
-        dofs = part.element_dofs[: len(shares)]
-        where = dofs.ravel(), np.tile(owner, len(shares))
-        coupling = coo_matrix((-np.concatenate(shares), where), shape=(N, L)).tocsr()
-        sizes = diags(np.bincount(owner, np.sum(weight * part.dx, axis=1), L))
-        return bmat([[asm(_contact, part, c=weight), coupling], [coupling.T, sizes]], format="csr")
+    def _on_facets(self, kept: Any, dofs: NDArray[Any], size: int) -> csr_matrix:
+        """``sum_l 1/z_l ∫_l (u - U_l) (v - V_l)`` on `size` dofs of u and on U, over some of the facets."""
+        owner, basis = self._owner[kept], self.basis
+        part = FacetBasis(basis.mesh, basis.elem, facets=self._facets[kept], intorder=2 * basis.elem.maxdeg)
+        u = at_points(dofs, [np.broadcast_to(np.asarray(shape[0]), part.dx.shape) for shape in part.basis], size)
+        U = at_points(owner[None], [np.ones(part.dx.shape)], len(self.names))
+        difference = hstack([u, -U]).tocsr()
+        return difference.T @ diags((part.dx / self.impedances[owner][:, None]).ravel()) @ difference
+
+    def _operator(self, conductivity: Array) -> csr_matrix:
+        """Of the whole body, on u and U."""
+        A, L, N = diffusion_matrix(self.basis, conductivity), len(self.names), int(self.basis.N)
+        dofs = self.basis.element_dofs[:, self.basis.mesh.f2t[0, self._facets]]
+        return (block_diag([A, csr_matrix((L, L))]) + self._on_facets(slice(None), dofs, N)).tocsr()
 
     def response(self, conductivity: Array, factorize: Factors) -> Response:
         """Potentials of unit currents through each electrode but the last, which is grounded."""
-        A = diffusion_matrix(self.basis, conductivity)
-        K = (block_diag([A, csr_matrix((len(self.names),) * 2)]) + self.contact_matrix()).tocsr()[:-1, :-1]
+        K = self._operator(conductivity)[:-1, :-1]
         factor = factorize(K, definite=True, name="operator of the electrodes", to_rounding=True)
         load = np.zeros((K.shape[0], len(self.names) - 1))
         load[self.basis.N :] = np.eye(len(self.names) - 1)
@@ -188,8 +182,7 @@ class Contacts:
     def shorted_form(self, elements: NDArray[np.bool_], factorize: Factors) -> Form:
         """That of a body which conducts perfectly outside of the elements: a constant potential on each part."""
         N, L, basis = int(self.basis.N), len(self.names), self.basis
-        A = diffusion_matrix(basis, np.where(elements[:, None], self.conductivity, 0.0))
-        K = block_diag([A, csr_matrix((L, L))]) + self.contact_matrix()
+        K = self._operator(np.where(elements[:, None], self.conductivity, 0.0))
         label = _parts(basis.element_dofs[:, ~elements], N)
         inside = np.setdiff1d(np.arange(N), basis.element_dofs[:, ~elements])
         label[inside] = label.max() + 1 + np.arange(len(inside))
@@ -209,29 +202,36 @@ class Contacts:
         The currents, columns Z in the coordinates of `driven`, go through electrodes of the elements, and sum up to
         zero on each connected part; the form is ``Z' C' R C Z``.
         """
-        N, L, C = int(self.basis.N), len(self.names), self.driven
-        touching = elements[self.basis.mesh.f2t[0, self._facets]]
-        owner = self._owner[touching]
-        # Elements and electrodes that are connected share the label of a part.
-        dofs = self.basis.element_dofs
-        through = dofs[0, self.basis.mesh.f2t[0, self._facets[touching]]]
-        pairs = [(np.tile(dofs[0, elements], len(dofs)), dofs[:, elements].ravel()), (through, N + owner)]
-        ends = tuple(np.concatenate(side) for side in zip(*pairs, strict=True))
-        label = connected_components(csr_matrix((np.ones(len(ends[0])), ends), shape=(N + L, N + L)), directed=False)[1]
+        basis, L, C = self.basis, len(self.names), self.driven
+        touching = elements[basis.mesh.f2t[0, self._facets]]
+        within, owner = basis.mesh.f2t[0, self._facets[touching]], self._owner[touching]
+        # Parts that meet in a vertex are not connected there: each has its own dofs.
+        label = _facet_parts(basis.mesh, elements)
+        count = int(label.max()) + 1
+        keys, broken = np.unique(label[elements] * int(basis.N) + basis.element_dofs[:, elements], return_inverse=True)
+        dofs = np.zeros(basis.element_dofs.shape, dtype=np.int64)
+        dofs[:, elements] = broken.reshape(-1, int(elements.sum()))
+        n = len(keys)
+        # An electrode connects the parts that it touches.
+        graph = csr_matrix((np.ones(len(owner)), (label[within], count + owner)), shape=(count + L,) * 2)
+        joined = connected_components(graph, directed=False)[1]
         held = np.unique(owner)
-        parts, first = np.unique(label[N + held], return_index=True)
-        sums = (label[N + held] == parts[:, None]) @ C[held]
+        parts, first = np.unique(joined[count + held], return_index=True)
+        sums = (joined[count + held] == parts[:, None]) @ C[held]
         _, sizes, right = np.linalg.svd(np.vstack([np.delete(C, held, axis=0), sums]))
         # Columns of C have norm one, so that what is small is rounding.
         Z = right[int(np.sum(sizes > DEPENDENT)) :].T
         if not Z.shape[1]:
             return Form(np.zeros((0, 0)), 0.0), Z
-        A = diffusion_matrix(self.basis, np.where(elements[:, None], self.conductivity, 0.0))
-        K = (block_diag([A, csr_matrix((L, L))]) + self.contact_matrix(elements)).tocsr()
-        free = np.setdiff1d(np.flatnonzero(np.isin(label, parts)), N + held[first])
+        slopes = gradients(basis, dofs, n, elements)
+        weights = diags((self.conductivity * basis.dx)[elements].ravel())
+        A = sum(D.T @ weights @ D for D in slopes)
+        K = (block_diag([A, csr_matrix((L, L))]) + self._on_facets(touching, dofs[:, within], n)).tocsr()
+        inside = np.isin(joined[keys // int(basis.N)], parts)
+        free = np.append(np.flatnonzero(inside), n + np.delete(held, first))
         name = "operator of the insulated part"
         factor = factorize(K[free][:, free], definite=True, name=name, to_rounding=True)
-        load = np.vstack([np.zeros((N, Z.shape[1])), C @ Z])[free]
+        load = np.vstack([np.zeros((n, Z.shape[1])), C @ Z])[free]
         return _form(load.T @ factor.solve(load), factor), Z
 
 
@@ -241,6 +241,32 @@ class Response(NamedTuple):
     factor: Factorization
     fields: Array
     matrix: Array
+
+
+def at_points(dofs: NDArray[Any], shapes: Sequence[Array], size: int) -> csr_matrix:
+    """From `size` dofs to quadrature points: the values ``(cells, points)`` of each local shape, and its dofs."""
+    cells, points = shapes[0].shape
+    rows = np.tile(np.arange(cells * points), len(shapes))
+    values = np.concatenate([np.ravel(shape) for shape in shapes])
+    return coo_matrix((values, (rows, np.repeat(dofs, points, axis=1).ravel())), shape=(cells * points, size)).tocsr()
+
+
+def gradients(basis: Basis, dofs: NDArray[Any], size: int, elements: Any = slice(None)) -> list[csr_matrix]:
+    """From dofs to each component of the gradient at the quadrature points of some elements."""
+    full = (basis.mesh.dim(), *basis.dx.shape)
+    shapes = [np.broadcast_to(np.asarray(shape[0].grad), full)[:, elements] for shape in basis.basis]
+    return [at_points(dofs[:, elements], [shape[d] for shape in shapes], size) for d in range(full[0])]
+
+
+def _facet_parts(mesh: Any, elements: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The part of each of the elements, connected through facets; -1 for the others."""
+    both = mesh.f2t[:, mesh.f2t[1] >= 0]
+    both = both[:, elements[both].all(axis=0)]
+    graph = csr_matrix((np.ones(both.shape[1]), (both[0], both[1])), shape=(mesh.nelements,) * 2)
+    found = connected_components(graph, directed=False)[1]
+    label = np.full(mesh.nelements, -1, dtype=np.int64)
+    label[elements] = np.unique(found[elements], return_inverse=True)[1].ravel()
+    return label
 
 
 def _form(matrix: Array, factor: Factorization) -> Form:

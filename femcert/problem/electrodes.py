@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import csr_matrix
 from skfem import Basis
 
 from ..checks import Array, frozen
@@ -16,7 +16,7 @@ from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import in_brief, of_basis
 from .base import Problem
 from .coefficients import Coefficient, at_quadrature
-from .contacts import Contacts, Response
+from .contacts import Contacts, Response, at_points, gradients
 from .data import Data
 from .forward import BATCH, ROUNDING, Linearization, dense
 from .space import ParameterSpace, check_space
@@ -223,23 +223,13 @@ class ElectrodeModel(Problem):
     def parameter_at_points(self) -> csr_matrix:
         """From parameter dofs to quadrature points, element by element."""
         on = self.basis.with_element(self.parameters.basis.elem)
-        return _interpolation(on, [np.broadcast_to(np.asarray(shape[0]), on.dx.shape) for shape in on.basis])
+        shapes = [np.broadcast_to(np.asarray(shape[0]), on.dx.shape) for shape in on.basis]
+        return at_points(on.element_dofs, shapes, int(on.N))
 
     @cached_property
     def _derivatives(self) -> list[csr_matrix]:
-        shapes = [np.asarray(shape[0].grad) for shape in self.basis.basis]
-        full = (self.basis.mesh.dim(), *self.basis.dx.shape)
-        return [_interpolation(self.basis, [np.broadcast_to(g, full)[d] for g in shapes]) for d in range(full[0])]
+        return gradients(self.basis, self.basis.element_dofs, int(self.basis.N))
 
     def gradient_at_points(self, fields: Array) -> Array:
         """Gradients of states at quadrature points, ``(dimension, points, columns)``."""
         return np.stack([D @ fields for D in self._derivatives])
-
-
-def _interpolation(basis: Basis, shapes: Sequence[Array]) -> csr_matrix:
-    """From dofs to quadrature points, with the values of each local shape ``(elements, points)``."""
-    elements, points = basis.dx.shape
-    rows = np.tile(np.arange(elements * points), len(shapes))
-    columns = np.concatenate([np.repeat(basis.element_dofs[i], points) for i in range(len(shapes))])
-    values = np.concatenate([np.ravel(shape) for shape in shapes])
-    return coo_matrix((values, (rows, columns)), shape=(elements * points, int(basis.N))).tocsr()

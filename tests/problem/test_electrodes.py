@@ -7,6 +7,7 @@ from orders import fitted_order, taylor_order
 from skfem import Basis, ElementQuad2, ElementTriP0, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 
 import femcert as fc
+from femcert.linalg import Factorization
 
 
 def thirds(basis):
@@ -216,3 +217,38 @@ def test_impossible_parameters():
         model(basis).linearize(np.full(basis.N, 800.0))
     with pytest.raises(fc.InputError, match="give at="):
         model(basis).linearize()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_forms_of_any_elements_are_ordered(seed):
+    """Parts that meet in vertices, electrodes that are cut or join parts, parts without electrodes."""
+    rng = np.random.default_rng(seed)
+    basis = disc(element=ElementTriP2 if seed % 2 else ElementTriP1)
+    contacts = model(basis, conductivity=lambda x: 1.0 + 0.5 * x[0] ** 2).electrodes
+    background = contacts.background_form(Factorization).matrix
+    turn = rng.uniform(0.0, np.pi)
+    middles = basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+    cut = np.cos(turn) * middles[0] + np.sin(turn) * middles[1]
+    elements = (cut > 0.0) if seed < 4 else rng.random(basis.mesh.nelements) < (0.6 if seed < 8 else 0.9)
+    shorted = contacts.shorted_form(elements, Factorization).matrix
+    assert np.linalg.eigvalsh(shorted - background).max() < 1e-12
+    insulated, Z = contacts.insulated_form(elements, Factorization)
+    assert np.allclose(Z.T @ Z, np.eye(Z.shape[1]), atol=1e-12)
+    if Z.shape[1]:
+        assert np.linalg.eigvalsh(insulated.matrix - Z.T @ background @ Z).min() > -1e-12
+    if seed >= 8:
+        assert Z.shape[1] > 0
+
+
+def test_parts_that_meet_in_a_vertex_are_not_connected():
+    """Two squares of a chessboard: no current passes from one to the other."""
+    mesh = MeshQuad.init_tensor(np.linspace(0.0, 2.0, 5), np.linspace(0.0, 2.0, 5))
+    ends = {"left": lambda x: (x[0] == 0.0) & (x[1] < 1.0), "right": lambda x: (x[0] == 2.0) & (x[1] > 1.0)}
+    basis = Basis(mesh.with_boundaries(ends), ElementQuad2())
+    problem = fc.ElectrodeModel(basis, electrodes=["left", "right"], impedances=0.1, parameters=fc.FullSpace(basis))
+    x, y = mesh.p[:, mesh.t].mean(axis=1)
+    assert problem.electrodes.insulated_form((x < 1.0) == (y < 1.0), Factorization)[1].shape == (1, 0)
+    # Joined by a third square there is a way.
+    form, Z = problem.electrodes.insulated_form(~((x < 1.0) & (y > 1.0)), Factorization)
+    assert Z.shape == (1, 1)
+    assert form.matrix[0, 0] > problem.electrodes.background_form(Factorization).matrix[0, 0]
