@@ -83,7 +83,7 @@ def test_eit_tank(measured):
     assert demo.counted(first, "half discs") == (8, 8, 5, 4, 0)
     assert demo.counted(second, "half discs") == (8, 7, 4, 4, 0)
     assert [demo.counted(verdict, "quarter discs")[-1] for verdict in results.verdicts] == [0, 0]
-    # Of 17 statements one is within twice the error: the metal is in that half disc by one row of pixels.
+    # Of 17 statements one is within twice the error: the object is in that half disc by one row of pixels.
     near = [
         (i, j, side)
         for i, verdict in enumerate(results.verdicts)
