@@ -85,7 +85,7 @@ class Monotonicity(Shown):
     def summary(self) -> dict[str, str]:
         """Claim and margins."""
         margins = f"better by {self.above_by:.3g}, worse by {self.below_by:.3g}"
-        return {"claim": f"{self.claim} ({self.label})", "margins": margins}
+        return {"claim": f"{self.claim} ({self.label})" if self.margin > 0.0 else self.claim, "margins": margins}
 
 
 def monotonicity(

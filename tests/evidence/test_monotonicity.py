@@ -96,6 +96,23 @@ def test_noise_level_of_the_data_bounds_the_error(seed):
     assert not both.above
 
 
+def test_with_the_noise_level_wrong_statements_are_as_rare_as_said():
+    """Conductive matter close to the half that is asked about, noise of many sizes: at most 5 % may be wrong."""
+    basis = disc()
+    problem = model(basis)
+    x = basis.doflocs[0]
+    exact = problem.predict(None, np.where(x < -0.05, 1.5, np.where(x > 0.4, -1.0, 0.0)))
+    rng = np.random.default_rng(0)
+    said = np.zeros((60, 2), dtype=bool)
+    for i, size in enumerate(np.logspace(-4.0, -1.0, 60)):
+        data = fc.Data.gaussian(exact + size * rng.standard_normal(49), std=size)
+        found = fc.monotonicity(problem, data, HALVES["right half"], error="noise", model_error=0.0)
+        said[i] = found.above, found.below
+    # More than 8 of 60 have a probability below 1 %.
+    assert said[:, 0].sum() <= 8
+    assert said[:, 1].sum() >= 30
+
+
 def test_the_usual_guess_is_twice_what_is_not_symmetric():
     basis = disc()
     problem = model(basis)
@@ -115,7 +132,8 @@ def test_in_words():
     found = fc.monotonicity(problem, data, np.arange(len(x)), error=0.01, model_error=0.05)
     claim = "somewhere in region there is matter that conducts worse than the background, given errors of 0.01 and 5 %"
     assert found.claim == claim
-    assert claim in str(found)
+    assert f"{claim} (proved)" in str(found)
+    assert "nothing" in repr(fc.monotonicity(problem, data, np.arange(2), error=9.0, model_error=0.0))
 
 
 def test_refused():
