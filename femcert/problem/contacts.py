@@ -66,9 +66,9 @@ class Contacts:
         voltages: Any = None,
         gains: Any = None,
     ) -> None:
-        if isinstance(names, str) or len(set(names)) < 2 or len(set(names)) < len(names):
-            raise InputError(f"electrodes is {names!r}; expected at least two names of boundaries, each once")
         self.basis, self.names, self.conductivity = basis, tuple(names), conductivity
+        if isinstance(names, str) or len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            raise InputError(f"electrodes is {names!r}; expected at least two names of boundaries, each once")
         self._background: Form | None = None
         L = len(self.names)
         facets = [boundary_facets(basis.mesh, name) for name in self.names]
@@ -176,7 +176,7 @@ class Contacts:
         """``C' R C`` of the background, computed once."""
         if self._background is None:
             response, C = self.response(self.conductivity, factorize), self.driven[:-1]
-            self._background = _form(C.T @ response.matrix @ C, response.factor)
+            self._background = _form(C, response.matrix @ C, response.factor)
         return self._background
 
     def shorted_form(self, elements: NDArray[np.bool_], factorize: Factors) -> Form:
@@ -194,7 +194,7 @@ class Contacts:
         )
         load = np.zeros((T.shape[1] - 1, self.driven.shape[1]))
         load[1 - L :] = self.driven[:-1]
-        return _form(load.T @ factor.solve(load), factor)
+        return _form(load, factor.solve(load), factor)
 
     def insulated_form(self, elements: NDArray[np.bool_], factorize: Factors) -> tuple[Form, Array]:
         """That of a body which does not conduct outside of the elements, and the currents for which it is finite.
@@ -232,7 +232,7 @@ class Contacts:
         name = "operator of the insulated part"
         factor = factorize(K[free][:, free], definite=True, name=name, to_rounding=True)
         load = np.vstack([np.zeros((n, Z.shape[1])), C @ Z])[free]
-        return _form(load.T @ factor.solve(load), factor), Z
+        return _form(load, factor.solve(load), factor), Z
 
 
 class Response(NamedTuple):
@@ -269,10 +269,10 @@ def _facet_parts(mesh: Any, elements: NDArray[np.bool_]) -> NDArray[np.int64]:
     return label
 
 
-def _form(matrix: Array, factor: Factorization) -> Form:
-    """The symmetric part; each entry loses as a solve does."""
-    size = float(np.linalg.norm(matrix))
-    return Form((matrix + matrix.T) / 2.0, factor.loss * size)
+def _form(load: Array, states: Array, factor: Factorization) -> Form:
+    """The symmetric part of ``load' states``; it loses as the solve does, relative to what its entries are sums of."""
+    matrix = load.T @ states
+    return Form((matrix + matrix.T) / 2.0, factor.loss * float(np.linalg.norm(np.abs(load).T @ np.abs(states))))
 
 
 def _parts(dofs: NDArray[Any], N: int) -> NDArray[np.int64]:
