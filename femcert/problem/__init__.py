@@ -7,6 +7,7 @@ from .base import Problem
 from .boundary_sensors import BoundarySensors
 from .candidate import Candidate
 from .data import Data
+from .electrodes import ElectrodeModel
 from .elliptic import EllipticCoefficient, EllipticSource
 from .experiments import Experiments
 from .forward import Linearization, LinearMap
@@ -34,6 +35,7 @@ __all__ = [
     "CosineSpace",
     "Data",
     "EigenmodeSpace",
+    "ElectrodeModel",
     "EllipticCoefficient",
     "EllipticSource",
     "Experiments",

@@ -15,6 +15,7 @@ from ..linalg import Factorization
 from ..mesh.elements import check_state_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import Value, boundary_conditions
+from .contacts import Contacts
 from .data import Data
 from .forward import ROUNDING, Linearization, LinearMap
 from .noise import gaussian_radius
@@ -57,6 +58,11 @@ class Problem(Shown, ABC):
     def experiments(self) -> tuple[Problem, ...]:
         """The experiments that its data come from, one after the other, where there are several."""
         return ()
+
+    @property
+    def electrodes(self) -> Contacts | None:
+        """Electrodes that drive currents and read voltages; None where there are none."""
+        return None
 
     @property
     @abstractmethod
