@@ -18,12 +18,14 @@ from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
+from .products import ProductSpace
 from .samples import Samples
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
 from .space import FullSpace, ParameterSpace
 from .states import StateEquation
 from .strong import Given, Interpolant, StrongForm
 from .tomography import RaySensors, Tomography
+from .traces import TraceSpace
 
 __all__ = [
     "AverageSensors",
@@ -53,6 +55,7 @@ __all__ = [
     "PointSensors",
     "Polynomial",
     "Problem",
+    "ProductSpace",
     "RaySensors",
     "RegionSensors",
     "RegionSpace",
@@ -63,4 +66,5 @@ __all__ = [
     "StateEquation",
     "StrongForm",
     "Tomography",
+    "TraceSpace",
 ]
