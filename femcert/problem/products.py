@@ -191,9 +191,7 @@ class ProductSpace(ParameterSpace):
         if norm != JOINT:
             return super().form(norm, length)
         blocks = [
-            csr_matrix((s.size, s.size))
-            if s.ball is None
-            else s.form(s.ball.norm, s.ball.length) / s.ball.radius**2
+            csr_matrix((s.size, s.size)) if s.ball is None else s.form(s.ball.norm, s.ball.length) / s.ball.radius**2
             for s in self.spaces
         ]
         return freeze_sparse(block_diag(blocks, format="csr"))
