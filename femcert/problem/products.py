@@ -37,7 +37,7 @@ class ProductSpace(ParameterSpace):
     """Several parameters ``(q_1, ..., q_p)`` with ``‖q‖_Q² = ‖q_1‖² + ... + ‖q_p‖²``: a block diagonal Gram matrix.
 
     Dof vectors and coordinates are those of the factors, one after the other. Where factors have balls, the class is
-    taken as the one ball that contains the product of these, ``sum ‖q_i‖²_i / rho_i² <= p`` for p balls: claims hold
+    taken as one ball that contains the product of these, ``sum ‖q_i‖²_i / rho_i² <= p`` for p balls: claims hold
     for every truth of the product. Factors without a ball are free, and the data must determine them.
 
     Parameters
