@@ -23,7 +23,7 @@ JOINT = "joint"
 
 @dataclass(frozen=True)
 class JointBall(Ball):
-    """``sum_i ‖q_i - q0_i‖_i² / rho_i² <= p`` over the p factors that have a ball: it contains their product."""
+    """``sum_i s_i ‖q_i - q0_i‖_i² / rho_i² <= 1`` over the factors that have a ball: it contains their product."""
 
     described: str = ""
 
@@ -37,14 +37,19 @@ class ProductSpace(ParameterSpace):
     """Several parameters ``(q_1, ..., q_p)`` with ``‖q‖_Q² = ‖q_1‖² + ... + ‖q_p‖²``: a block diagonal Gram matrix.
 
     Dof vectors and coordinates are those of the factors, one after the other. Where factors have balls, the class is
-    taken as one ball that contains the product of these, ``sum ‖q_i‖²_i / rho_i² <= p`` for p balls: claims hold
-    for every truth of the product. Factors without a ball are free, and the data must determine them.
+    taken as one ball that contains the product of these, ``sum s_i ‖q_i - q0_i‖_i² / rho_i² <= 1`` with shares s_i
+    that sum up to one: claims hold for every truth of the product. Its radius is 1, so that a least norm of 0.3 says
+    that 0.3 times all radii would do. Factors without a ball are free, and the data must determine them.
 
     Parameters
     ----------
     spaces
         The factors, in order, or a mapping of names to them. Names: what forms call the fields; default ``"q0"``,
         ``"q1"``, ....
+    shares
+        Of the factors, positive numbers in their order, those without a ball left out of account; default: equal.
+        Fixed before the data they may be any: choose those with which intervals are short, such as larger ones for a
+        factor that adds most to the bias. The best ones make an interval as short as the product of the balls allows.
 
     Examples
     --------
@@ -58,7 +63,12 @@ class ProductSpace(ParameterSpace):
     9 of 11 coordinates asked for, the others nuisance
     """
 
-    def __init__(self, spaces: Sequence[ParameterSpace] | Mapping[str, ParameterSpace]) -> None:
+    def __init__(
+        self,
+        spaces: Sequence[ParameterSpace] | Mapping[str, ParameterSpace],
+        *,
+        shares: Sequence[float] | None = None,
+    ) -> None:
         named = _named(spaces)
         for name, space in named.items():
             if check_space(space).remainder is not None or space.part is not None or space.factors:
@@ -70,6 +80,7 @@ class ProductSpace(ParameterSpace):
         }
         self.basis, self.inner = None, "product"
         self.matrix = freeze_sparse(block_diag([space.matrix for space in named.values()], format="csr"))
+        self._shares = self._checked(shares)
         self.ball = self._joint_ball()
         bounds = [space.bounds for space in named.values()]
         if any(each is not None for each in bounds):
@@ -88,6 +99,14 @@ class ProductSpace(ParameterSpace):
         """Its factors."""
         return {**super().summary(), "factors": "; ".join(f"{name}: {s!r}" for name, (s, _) in self.factors.items())}
 
+    def _checked(self, shares: Any) -> Array:
+        """Zero for factors without a ball, with the sum one."""
+        given = real_vector(np.ones(len(self.spaces)) if shares is None else shares, len(self.spaces), "shares")
+        if not np.all(given > 0.0):
+            raise InputError(f"shares are {given.tolist()}; expected positive numbers")
+        counted = given * [space.ball is not None for space in self.spaces]
+        return frozen(counted / max(float(counted.sum()), float(given.min())))
+
     def _joint_ball(self) -> JointBall | None:
         balls = {name: space.ball for name, (space, _) in self.factors.items() if space.ball is not None}
         if not balls:
@@ -100,11 +119,9 @@ class ProductSpace(ParameterSpace):
             centre = frozen(np.concatenate(parts))
         words = ", ".join(f"{name}: {ball.words}" for name, ball in balls.items())
         if len(balls) > 1:
-            words += f" (as one ball: in these units {np.sqrt(len(balls)):.4g} in quadrature)"
+            words += f" (as one ball, shares {', '.join(f'{s:.3g}' for s in self._shares if s > 0.0)})"
         alpha, samples = sum(ball.alpha for ball in balls.values()), sum(ball.samples for ball in balls.values())
-        return JointBall(
-            float(np.sqrt(len(balls))), JOINT, centre=centre, alpha=alpha, samples=samples, described=words
-        )
+        return JointBall(1.0, JOINT, centre=centre, alpha=alpha, samples=samples, described=words)
 
     @cached_property
     def weight(self) -> Any:
@@ -191,8 +208,10 @@ class ProductSpace(ParameterSpace):
         if norm != JOINT:
             return super().form(norm, length)
         blocks = [
-            csr_matrix((s.size, s.size)) if s.ball is None else s.form(s.ball.norm, s.ball.length) / s.ball.radius**2
-            for s in self.spaces
+            csr_matrix((s.size, s.size))
+            if s.ball is None
+            else share / s.ball.radius**2 * s.form(s.ball.norm, s.ball.length)
+            for s, share in zip(self.spaces, self._shares, strict=True)
         ]
         return freeze_sparse(block_diag(blocks, format="csr"))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.linalg import block_diag, null_space
+from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
-from scipy.stats import binom
+from scipy.stats import binom, ncx2
 from skfem import BilinearForm
 from skfem.helpers import dot, grad
 from zoo import inside_points, unit_basis
@@ -100,10 +101,10 @@ def test_interval_is_that_of_the_assembled_ball():
     basis = unit_basis("tri P1", 4)
     parts = bounded(basis)
     problem = problem_of(basis, fc.ProductSpace(parts).interest("flux"))
-    L = block_diag(*(p.form("h1", 0.3).toarray() / p.ball.radius**2 for p in parts.values()))
+    L = block_diag(*(0.5 * p.form("h1", 0.3).toarray() / p.ball.radius**2 for p in parts.values()))
     n, k = basis.N, basis.N + 5
     plain = fc.CoordinateSpace(k, gram=problem.parameters.weight)
-    plain = plain.within_ball(np.sqrt(2.0), norm=csr_matrix(L)).interest(slice(n, k))
+    plain = plain.within_ball(1.0, norm=csr_matrix(L)).interest(slice(n, k))
     other = fc.ForwardMap(problem.forward_matrix(), parameters=plain)
     data = fc.Data.gaussian(np.random.default_rng(0).standard_normal(9) * 0.1, std=0.01)
     mean = fc.Flux(basis, "left")
@@ -111,10 +112,38 @@ def test_interval_is_that_of_the_assembled_ball():
     one, two = fc.evidence(problem, data).interval(mean), fc.evidence(other, data).interval(weights)
     assert one.estimate == pytest.approx(two.estimate, rel=1e-7)
     assert one.half_length == pytest.approx(two.half_length, rel=1e-7)
-    assert "in these units 1.414 in quadrature" in one.claim
+    assert "(as one ball, shares 0.5, 0.5)" in one.claim
     # One ball alone is that of the factor, whose own problem has shorter intervals: it knows the source.
     alone = fc.evidence(problem_of(basis, parts["flux"]), data).interval(mean)
     assert alone.half_length < one.half_length
+
+
+def test_shares_make_intervals_as_short_as_the_product_allows():
+    """For weights a the bias over the product is ``sum rho_i t_i``: that of the ball, if the shares are like these terms."""
+    basis = unit_basis("tri P1", 4)
+    parts, mean, data = bounded(basis, source=0.3), fc.Flux(basis, "left"), fc.Data.gaussian(np.zeros(9), std=0.01)
+
+    def half(share):
+        space = fc.ProductSpace(parts, shares=[share, 1.0 - share]).interest("flux")
+        return fc.evidence(problem_of(basis, space), data).interval(mean).half_length
+
+    found = [half(share) for share in np.linspace(0.05, 0.95, 37)]
+    assert half(0.5) == pytest.approx(found[18])
+    # The product, by the weights of each ball: no affine interval of the product is shorter than the best of these.
+    F = [problem_of(basis, part).forward_matrix() / 0.01 for part in parts.values()]
+    inverse = [part.ball.radius**2 * np.linalg.inv(part.form("h1", 0.3).toarray()) for part in parts.values()]
+    psi = mean.of_fields(parts["flux"])
+
+    def of_product(a):
+        reached = (F[0].T @ a, F[1].T @ a - psi)
+        bias = sum(np.sqrt(r @ inverse[i] @ r) for i, r in enumerate(reached))
+        size = np.linalg.norm(a)
+        return size * np.sqrt(ncx2.ppf(0.95, 1, (bias / size) ** 2)) if size else bias
+
+    start = np.linalg.lstsq(np.vstack([F[1].T, 0.1 * F[0].T]), np.concatenate([psi, np.zeros(basis.N)]), rcond=None)[0]
+    best = min(minimize(of_product, s * start, method="Powell", options={"maxiter": 60}).fun for s in (1.0, 0.3))
+    assert min(found) == pytest.approx(best, rel=0.01)
+    assert min(found) < 0.99 * half(0.5)
 
 
 def test_factors_without_a_ball_are_free():
@@ -206,6 +235,9 @@ def test_refusals():
     ):
         with pytest.raises(fc.InputError, match=words):
             fc.ProductSpace(spaces)
+    for shares in ([1.0], [1.0, 0.0]):
+        with pytest.raises(fc.InputError, match="shares"):
+            fc.ProductSpace([source, flux], shares=shares)
     space = fc.ProductSpace([source, flux])
     with pytest.raises(fc.InputError, match="expected the sparse matrix of a norm"):
         space.within_ball(1.0, norm="h1")
