@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import meshio
 import numpy as np
 import pytest
 from scipy.linalg import block_diag, null_space
@@ -119,7 +120,7 @@ def test_interval_is_that_of_the_assembled_ball():
 
 
 def test_shares_make_intervals_as_short_as_the_product_allows():
-    """For weights a the bias over the product is ``sum rho_i t_i``: that of the ball, if the shares are like these terms."""
+    """Over the product the bias is ``sum rho_i t_i``: that of the ball, if the shares are like these terms."""
     basis = unit_basis("tri P1", 4)
     parts, mean, data = bounded(basis, source=0.3), fc.Flux(basis, "left"), fc.Data.gaussian(np.zeros(9), std=0.01)
 
@@ -219,6 +220,31 @@ def test_bounds_centres_and_samples_are_those_of_the_factors():
     assert (space.bounds.lower[0], space.bounds.lower[-1]) == (0.0, -np.inf)
     evidence = fc.evidence(problem_of(basis, space.interest(0)), fc.Data.gaussian(np.zeros(9), std=0.1))
     assert evidence.confidence == pytest.approx(0.85)
+
+
+def test_fields_and_page_of_a_selection(tmp_path):
+    basis = unit_basis("tri P1", 4)
+    flux = fc.TraceSpace(basis, "left", functions=[lambda x: 1.0 + x[1]])
+    space = fc.ProductSpace({"source": fc.CosineSpace(basis, 2), "flux": flux, "level": fc.CoordinateSpace(1)})
+    load = np.asarray(problem_of(basis, fc.FullSpace(basis)).load @ np.exp(basis.doflocs[0]))[:, None]
+    problem = problem_of(basis, space, load={"source": None, "flux": None, "level": csr_matrix(load)})
+    truth = space.field([1.0, -0.5, 2.0, 0.5])
+    data = problem.simulate(truth, noise=0.01, seed=0)
+    candidate = fc.Candidate(problem.solve(truth), truth)
+    rule, baseline = fc.Dominance(), fc.Tikhonov(weight=1.0)
+    selection = fc.no_harm(problem, data, baseline=baseline, learned=candidate, rule=rule)
+    read = meshio.read(fc.write_fields(selection, tmp_path / "fields.vtu"))
+    known = read.point_data["learned_parameter_flux"]
+    assert known[flux.dofs] == pytest.approx(2.0 * (1.0 + flux.points[1]))
+    assert np.isnan(np.delete(known, flux.dofs)).all()
+    assert read.point_data["learned_parameter_source"] == pytest.approx(space.split_field(truth)["source"])
+    assert read.point_data["learned_state"] == pytest.approx(candidate.state)
+    assert not any("level" in name for name in read.point_data)
+    page = fc.write_report(selection, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "The parameter is no field in the domain" in page
+    assert "The state" in page
+    with pytest.raises(fc.InputError, match="this problem's parameters are none"):
+        fc.plot_selection(selection, problem, tmp_path / "picture.png")
 
 
 def test_refusals():
