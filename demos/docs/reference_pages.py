@@ -1,5 +1,6 @@
 """The API reference: one table of names for each group, written from the public names of femcert."""
 
+from pathlib import Path
 
 GROUPS = {
     "Problems": (
@@ -65,15 +66,15 @@ def text():
     return "".join(parts)
 
 
-def write(app):
-    """Write the page where Sphinx finds it, before it reads its sources."""
+def write(app, config):
+    """Write the page before Sphinx looks for its sources."""
     page = f".. currentmodule:: femcert\n\n{text()}"
-    path = app.srcdir / "reference.rst"
+    path = Path(app.srcdir) / "reference.rst"
     if not path.exists() or path.read_text(encoding="utf-8") != page:
         path.write_text(page, encoding="utf-8")
 
 
 def setup(app):
-    """Connect to Sphinx; before autosummary looks for pages."""
-    app.connect("builder-inited", write, priority=100)
+    """Connect to Sphinx."""
+    app.connect("config-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -192,15 +192,17 @@ class Affine:
         if not self.sights:
             return
         Z, grams = self.rest, self._grams
-        crosses, squares = [], []
+        crosses, squares, sizes = [], [], []
         for sight, target in zip(self.sights, targets, strict=True):
             moved = sight.gram @ start
             crosses.append(Z.T @ (target.cross - moved))
+            sizes.append(target.square + 2.0 * np.sum(start * moved, axis=0))
             squares.append(target.square - 2.0 * np.sum(start * target.cross, axis=0) + np.sum(start * moved, axis=0))
         radii = np.array([sight.radius for sight in self.sights])
+        relative = max(sight.rounding for sight in self.sights) + dense_rounding(self.count, self.count)
         for theta in ratios(radii):
             spectrum = self._spectrum if len(grams) == 1 else _spectrum(theta, grams, Z)
-            yield _Path(theta, radii, grams, crosses, squares, start, spectrum)
+            yield _Path(theta, radii, grams, crosses, squares, start, spectrum, relative, sizes)
 
     @cached_property
     def _grams(self) -> list[Array]:
@@ -218,7 +220,9 @@ class Affine:
         for sight, target in zip(self.sights, targets, strict=True):
             seen = np.sum(weights * (sight.gram @ weights), axis=0)
             square = seen - 2.0 * np.sum(weights * target.cross, axis=0) + target.square
-            loss = 4.0 * (sight.rounding + dense_rounding(*sight.gram.shape)) * (np.abs(seen) + target.square)
+            # Entries of the sums may be much larger than these.
+            size = np.sum(np.abs(weights) * (np.abs(sight.gram) @ np.abs(weights)), axis=0)
+            loss = 4.0 * (sight.rounding + dense_rounding(*sight.gram.shape)) * (size + target.square)
             rows.append(sight.radius * np.sqrt(np.maximum(square, 0.0) + loss))
         rows.append(self.rounding * np.linalg.norm(weights, axis=0))
         return np.asarray(rows)
@@ -256,7 +260,11 @@ class _Path:
         squares: Sequence[Array],
         start: Array,
         spectrum: Spectrum,
+        relative: float,
+        sizes: Sequence[Array],
     ) -> None:
+        # Rounding of Gram matrices, and of what the squares are sums of.
+        self._relative, self._sizes = relative, np.asarray(sizes)
         values, V, basis = spectrum
         self._lam = np.maximum(values, 0.0)[:, None]
         self._theta, self._radii = theta[:, None], radii[:, None]
@@ -286,12 +294,17 @@ class _Path:
 
     def fallen_short(self, apart: float, mu: Array) -> Array:
         """The value of a feasible point, see `Affine.limits`, with a minus."""
-        _, squares, norm = self._at(mu)
+        y, squares, norm = self._at(mu)
         multipliers = mu * self._theta
+        # What rounding may do to the squares, and to the data of the point, which are a without it.
+        top, whole = self._lam.max(initial=0.0), np.sum(self._theta * self._sizes, axis=0)
+        lost = 4.0 * self._relative * (self._sizes + 2.0 * top * np.sum(y**2, axis=0) / self._theta)
+        moved = 4.0 * self._relative * mu * (top * np.sqrt(norm) + np.sqrt(top * whole))
         with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.min(self._radii / (multipliers * np.sqrt(squares)), axis=0)
-            scale = np.minimum(scale, apart / np.sqrt(norm))
-        value = scale * (norm + np.sum(multipliers * squares, axis=0))
+            scale = np.min(self._radii / (multipliers * np.sqrt(squares + lost)), axis=0)
+            scale = np.minimum(scale, apart / (np.sqrt(norm) + moved))
+        value = scale * (norm + np.sum(multipliers * np.maximum(squares - lost, 0.0), axis=0))
+        value -= scale * moved * np.sqrt(norm)
         return -np.where(np.isfinite(value), value, 0.0)
 
     def weights(self, mu: Array) -> Array:

@@ -194,6 +194,8 @@ class Distances:
         """For a functional on the dofs that was fixed before the data."""
         if not isinstance(self.law, Gaussian) or not self.law.fixed or self._known.turn is not None:
             raise UncertifiedError("a one-sided bound needs Gaussian noise of known deviations; expected std=")
+        # A part of the level may be spent, on the choice of sensors.
+        zeta *= 1.0 - self.law.spent / self.law.zeta
         ball = self.problem.parameters.ball
         targets, free = self._known.targets(csc_matrix(psi[:, None]))
         factor = float(-ndtri(zeta)) * (1.0 + 1e-9)
@@ -214,8 +216,13 @@ class Distances:
         q = self._shared[key]
         if self.law.zeta:
             return space.norm(q) if space.bounds is None else pair_within_bounds(space, q)
-        seen = self.data.whiten(known.forward.apply(q[:, None])[:, 0])
-        return pair_on_ball(known, self._values, q, seen, level) if space.bounds is None else 0.0
+        if space.bounds is not None:
+            return 0.0
+
+        def observe(fields: Array) -> Array:
+            return self.data.whiten(known.forward.apply(fields))
+
+        return pair_on_ball(known, self._values, q, observe(q[:, None])[:, 0], level, observe)
 
     @property
     def _pencils(self) -> Pencils:

@@ -8,6 +8,8 @@ number here is evaluated at truths that fulfil all constraints, so that it is a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..checks import Array
@@ -60,7 +62,9 @@ def _reach(known: Observed, seen: Array, apart: float) -> float:
     return best
 
 
-def pair_on_ball(known: Observed, values: Array, q: Array, seen: Array, level: float) -> float:
+def pair_on_ball(
+    known: Observed, values: Array, q: Array, seen: Array, level: float, observe: Callable[[Array], Array]
+) -> float:
     """Half the distance in Q of two consistent truths ``c ± q``, for noise within its level.
 
     Parameters
@@ -69,6 +73,8 @@ def pair_on_ball(known: Observed, values: Array, q: Array, seen: Array, level: f
         b.
     q, seen
         A direction (dof vector), and what the sensors see of it.
+    level, observe
+        Of the noise; whitened data of fields.
     """
     space, K, A = known.forward.parameters, known.sights[0].gram, known.free
     assert space.ball is not None
@@ -77,16 +83,19 @@ def pair_on_ball(known: Observed, values: Array, q: Array, seen: Array, level: f
     square, size = float(q @ (form @ q)), float(seen @ seen)
     if not square > 0.0:
         return 0.0
-    Z = np.linalg.svd(A, full_matrices=True)[0][:, A.shape[1] :]
+    assert known.lift is not None
+    U, s, Vt = np.linalg.svd(A, full_matrices=True)
+    Z, inverse = U[:, len(s) :], (Vt.T / s) @ U[:, : len(s)].T
     lam, V = np.linalg.eigh(Z.T @ K @ Z)
-    basis = Z @ V
-    turned = basis.T @ values
-    for mu in MULTIPLIERS * max(float(lam[-1]), 1e-300):
-        # The ridge solution with weights a leaves mu a of the data, and has the square a' K a.
-        a = basis @ (turned / (np.maximum(lam, 0.0) + mu))
-        along = float(a @ seen)
-        one = _roots(size, -mu * along, mu**2 * float(a @ a) - (level * KEPT) ** 2)
-        other = _roots(square, along, float(a @ K @ a) - rho**2)
+    mu = MULTIPLIERS * max(float(lam[-1]), 1e-300)
+    weights = Z @ V @ ((V.T @ (Z.T @ values))[:, None] / (np.maximum(lam, 0.0)[:, None] + mu))
+    # Evaluated, since rounding may leave much of the weights where the sensors are blind.
+    fields = known.lift(weights)
+    fields = fields + known.directions @ (inverse @ (values[:, None] - observe(fields)))
+    left, formed = values[:, None] - observe(fields), form @ fields
+    for misfit, along, own, x in zip(left.T, q @ formed, np.sum(fields * formed, axis=0), seen @ left, strict=True):
+        one = _roots(size, -float(x), float(misfit @ misfit) - (level * KEPT) ** 2)
+        other = _roots(square, float(along), float(own) - rho**2)
         best = max(best, min(one[1], other[1]) - max(one[0], other[0]))
     return 0.5 * best * space.norm(q) * KEPT
 

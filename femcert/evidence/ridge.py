@@ -29,6 +29,8 @@ LOW, HIGH, POINTS, ROUNDS = -8.0, 8.0, 17, 2
 SHARES, QUIET = (0.0, 0.1, 1.0), 1e-12
 # c in terms of S.
 PENALTY = 1e3
+# How much of G rounding may take.
+DOUBTFUL = 1e-2
 
 
 class Ridge:
@@ -69,7 +71,8 @@ class Ridge:
         self._fields, self._gram = fields, fields.T @ (known.forward.parameters.weight @ fields)
         self.chosen = self._choose(law)
         self.matrix = self._map(*self.chosen)
-        self._noise = self._seen(self.matrix)
+        doubt = self._doubt(self.matrix[:m], *self.chosen)
+        self._noise = self._seen(self.matrix, doubt)
         # What noise of laws that depend on no data moves the centre by.
         self._moved: dict[Noise, float] = {}
         self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
@@ -116,7 +119,14 @@ class Ridge:
         return mu, C
 
     def _total(self, mu: float, C: Array, law: Noise) -> float:
-        seen = self._seen(self._map(mu, C))
+        try:
+            matrix = self._map(mu, C)
+        except np.linalg.LinAlgError:
+            return np.inf
+        doubt = self._doubt(matrix[: len(C)], mu, C)
+        if doubt > DOUBTFUL:
+            return np.inf
+        seen = self._seen(matrix, doubt)
         noise = law.length(seen, self._count, law.zeta, rough=True)
         return self._bias(mu, C) + sum(self._others(seen)) + noise
 
@@ -127,9 +137,21 @@ class Ridge:
         G = (G + G.T) / 2.0
         return np.vstack([G, self._inverse @ (np.eye(len(G)) - system @ G)])
 
-    def _seen(self, matrix: Array) -> Array:
+    def _doubt(self, G: Array, mu: float, C: Array) -> float:
+        """What rounding does to G, relatively."""
+        system = self._grams[0] + mu * C
+        return float(dense_rounding(*G.shape) * np.linalg.norm(system, 2) * np.linalg.norm(G, 2))
+
+    def _solved(self, values: Array) -> Array:
+        """``W b`` in terms of the fields: solved anew for b, with an error relative to a instead of G."""
+        Z, (mu, C) = self._rest, self.chosen
+        system = self._grams[0] + mu * C
+        a = Z @ np.linalg.solve(Z.T @ system @ Z, Z.T @ values)
+        return np.concatenate([a, self._inverse @ (values - system @ a)])
+
+    def _seen(self, matrix: Array, doubt: float) -> Array:
         """``W' M W`` from above, M the inner product of Q."""
-        gram = matrix.T @ self._gram @ matrix
+        gram = (1.0 + 4.0 * doubt) * (matrix.T @ self._gram @ matrix)
         lost = 16.0 * len(gram) * EPS * float(np.linalg.norm(self._gram, 2)) * float(np.linalg.norm(matrix, 2)) ** 2
         return np.asarray((gram + gram.T) / 2.0 + lost * np.eye(len(gram)))
 
@@ -153,7 +175,7 @@ class Ridge:
 
     def centre(self, values: Array) -> Array:
         """The field about the centre of the ball, for whitened data b."""
-        return np.asarray(self._fields @ (self.matrix @ values))
+        return np.asarray(self._fields @ self._solved(values))
 
     def rounding(self, values: Array, level: float) -> float:
         """What rounding may have moved the distance of the truth from the centre by.
@@ -164,7 +186,7 @@ class Ridge:
             b, and what the noise moves it by at most.
         """
         known, K, A = self._known, self._grams[0], self._known.free
-        weights = self.matrix @ values
+        weights = self._solved(values)
         a = weights[: len(K)]
         relative = known.sights[0].rounding + dense_rounding(*K.shape)
         lost = self.spread * (relative * float(np.linalg.norm(K, 2) * np.linalg.norm(a)) + known.rounding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.sparse import bmat, csc_matrix, issparse
 
 from ..errors import SolveError, UncertifiedError
@@ -17,6 +18,8 @@ from .inertia import count_negative, diagonal_part
 MOST_DENSE = 600
 # How far above the computed eigenvalue the proof is tried, in parts of it; what makes a seminorm a norm for Lanczos.
 MARGINS, SHIFT = (1e-6, 1e-4, 1e-2, 0.5), 1e-9
+# The square of the norm of a direction in which it vanishes, in parts of what it would bound.
+VANISHING = 1e-12
 # Of Lanczos: the count of pivots proves what comes out.
 LANCZOS_TOLERANCE = 1e-8
 
@@ -28,7 +31,9 @@ def largest_outside(form: Any, mass: Any, columns: Any) -> float:
 
         ``[[theta L - M, M B], [B' M, -G]]``
 
-    has as many negative eigenvalues as B has columns (Haynsworth); a count of pivots shows it.
+    has as many negative eigenvalues as B has columns (Haynsworth); a count of pivots shows it. Directions n of the span
+    in which L vanishes, such as constants, would leave a zero among them. Both norms do not change if q loses its part
+    along n, so that ``(n' M q)²`` may be added: with n of norm one as a column of B, half of its entry in G.
 
     Raises
     ------
@@ -44,7 +49,8 @@ def largest_outside(form: Any, mass: Any, columns: Any) -> float:
         raise UncertifiedError("the norm does not bound what lies outside of the span; take a norm, not a seminorm")
     if found == 0.0:
         return 0.0
-    weights = np.concatenate([diagonal_part(mass), diagonal_part(G)])
+    MB, G = _weighed(form, B, MB, G, found)
+    weights = np.concatenate([diagonal_part(mass), G.diagonal()])
     why = ""
     for margin in MARGINS:
         theta = (1.0 + margin) * found
@@ -60,6 +66,13 @@ def largest_outside(form: Any, mass: Any, columns: Any) -> float:
             return float(np.sqrt((theta + 4.0 * error * max(1.0, theta)) / (1.0 - error)))
         why = f"{negative - B.shape[1]} directions exceed it, up to rounding of {error:.2g}"
     raise UncertifiedError(f"the part outside of the span could not be bounded: {why}")
+
+
+def _weighed(form: Any, B: Any, MB: Any, G: Any, theta: float) -> tuple[Any, Any]:
+    """The same span with half the Gram matrix where L vanishes to rounding."""
+    values, V = eigh(_dense(B.T @ (form @ B)), _dense(G))
+    free = theta * values < VANISHING
+    return (csc_matrix(MB @ V), csc_matrix(np.diag(np.where(free, 0.5, 1.0)))) if free.any() else (MB, G)
 
 
 def _estimate(form: Any, mass: Any, MB: Any, G: Any) -> float:

@@ -19,12 +19,14 @@ from ..checks import Array
 
 # Step of the trapezoidal rule, in widths of the saddle; it ends where exp(-t² / 2) and exp(-s x) are exp(-FALLEN).
 STEP, FALLEN, MOST_POINTS = 0.15, 42.0, 4000
+# How high a path may climb over the saddle, how low it ends at least, and how many of them are tried.
+HIGHER, LOW, BENDS = 1.0, 25.0, 12
 # Relative rounding errors of probabilities, and of quantiles.
 ROUNDING = 1e-9
 
 
 def exceeds(weights: Array, x: float) -> float:
-    """``P(sum l_i g_i² > x)`` for positive weights and ``x > 0``."""
+    """``P(sum l_i g_i² > x)`` for positive weights and ``x > 0``; 1 where it cannot be computed."""
     largest = float(weights.max())
     lam, x = weights / largest, x / largest
 
@@ -43,15 +45,20 @@ def exceeds(weights: Array, x: float) -> float:
     third = 8.0 * float(np.sum(poles**3)) - 2.0 / s0**3
     width = 1.0 / np.sqrt(second)
     bend = max(third / (6.0 * second), 0.03 / width) * width**2
-    reach = np.sqrt(2.0 * FALLEN) + np.sqrt(FALLEN / (x * bend))
-    t = np.linspace(0.0, reach, min(int(np.ceil(reach / STEP)) + 1, MOST_POINTS))
-    s = s0 + 1j * width * t + bend * t**2
-    # Relative to the saddle, whose height comes last.
-    logs = -0.5 * np.sum(np.log((1.0 - 2.0 * lam * s[:, None]) / (1.0 - 2.0 * lam * s0)), axis=1)
-    values = np.real(np.exp(logs - (s - s0) * x) / s * (width - 2j * bend * t))
-    integral = (t[1] - t[0]) * (values.sum() - 0.5 * values[0]) / np.pi
     height = -0.5 * float(np.sum(np.log1p(-2.0 * lam * s0))) - s0 * x
-    return float(min(np.exp(height) * max(integral, 0.0), 1.0))
+    # A path that is bent too much leaves the saddle for higher ground: any other one serves, if the integrand falls.
+    for _ in range(BENDS):
+        reach = np.sqrt(2.0 * FALLEN) + np.sqrt(FALLEN / (x * bend))
+        t = np.linspace(0.0, min(reach, STEP * MOST_POINTS), min(int(np.ceil(reach / STEP)) + 1, MOST_POINTS))
+        s = s0 + 1j * width * t + bend * t**2
+        # Relative to the saddle, whose height comes last.
+        logs = -0.5 * np.sum(np.log((1.0 - 2.0 * lam * s[:, None]) / (1.0 - 2.0 * lam * s0)), axis=1) - (s - s0) * x
+        if logs.real.max() < HIGHER and logs.real[-1] < -LOW:
+            values = np.real(np.exp(logs) / s * (width - 2j * bend * t))
+            integral = (t[1] - t[0]) * (values.sum() - 0.5 * values[0]) / np.pi
+            return float(min(np.exp(height) * max(integral, 0.0), 1.0))
+        bend /= 4.0
+    return 1.0
 
 
 def weighted_quantile(weights: Array, zeta: float) -> float:
@@ -60,7 +67,8 @@ def weighted_quantile(weights: Array, zeta: float) -> float:
     Between the quantile of the largest term alone and the bounds of Laurent and Massart (2000, lemma 1),
     ``sum l_i - 2 (u sum l_i²)^1/2`` with ``u = -log(1 - zeta)`` and `upper_quantile`.
     """
-    lam = weights[weights > 0.0]
+    # Far below the mean the path of the inversion is no descent: the median is more.
+    zeta, lam = min(zeta, 0.5), weights[weights > 0.0]
     if not lam.size:
         return 0.0
     largest = float(lam.max())
@@ -73,8 +81,11 @@ def weighted_quantile(weights: Array, zeta: float) -> float:
     low, high = max(alone, float(lam.sum()) - spread) * (1.0 - 1e-6), upper_quantile(lam, zeta)
     if exceeds(lam, low) <= zeta:
         return largest * low * (1.0 + 2e-6)
+    if exceeds(lam, high) > zeta:
+        return largest * high
     found = float(brentq(lambda x: np.log(max(exceeds(lam, x), 1e-300) / zeta), low, high, rtol=1e-10))
-    return largest * min(found * (1.0 + ROUNDING), high)
+    proven = exceeds(lam, found * (1.0 + ROUNDING)) <= zeta * (1.0 + 1e-6)
+    return largest * (min(found * (1.0 + ROUNDING), high) if proven else high)
 
 
 def matched_quantile(weights: Array, zeta: float) -> float:

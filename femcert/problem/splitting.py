@@ -22,6 +22,12 @@ def at_level(data: Data, zeta: float) -> Data:
     if data._options is not None:
         found._options = {**data._options, "confidence": 1.0 - zeta}
         return found.with_values(data.values + data._mean)
+    if isinstance(law, Gaussian) and law.spent:
+        # The same share for what is left out; what deviations spend is a number, and stays one.
+        if law.deviations is not None and zeta < law.zeta:
+            raise UncertifiedError("sensors were left out at a lower confidence; expected the other confidence first")
+        found._law = replace(law, zeta=zeta, spent=law.spent * zeta / law.zeta)
+        return found
     found._law = replace(law, zeta=zeta)  # type: ignore[type-var]
     return found
 
@@ -58,6 +64,8 @@ def _with_noise(data: Data, added: np.ndarray, factor: float) -> Data:
     """With more noise, whose covariance grows by a factor."""
     found = copy.copy(data)
     found._set(frozen(data.values + added), np.asarray(data.covariance) * factor)
+    # Other values have this noise, too.
+    found._options = None
     if data.model is not None:
         found.model = replace(data.model, matrix=frozen(data.model.matrix / np.sqrt(factor)))
     return found

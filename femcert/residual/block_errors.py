@@ -165,8 +165,8 @@ def block_errors(
         States that vanish on the Dirichlet boundary, with sources that are finite-element functions on the mesh.
     steps
         Most improving steps of the fluxes. Default: as many as pay; on linear triangles without a reaction none for so
-        many columns that the stream functions would take more than 160 MB. On smooth problems that costs about a
-        fifth of the bounds, and takes a tenth of the time.
+        many columns that the stream functions would take more than 160 MB: bounds are then 1.2 to 1.35 times as large,
+        and products of two 1.3 to 1.75 times, in a quarter of the time.
 
     Returns
     -------

@@ -22,6 +22,8 @@ from .weak import WeakResidual
 
 # Bends below this, relative to the normal components, are rounding.
 STRAIGHT = 1e-13
+# Vertices whose corners are paired at once.
+FANS = 100_000
 
 
 def probes(r: WeakResidual) -> Iterator[WeakResidual]:
@@ -216,21 +218,23 @@ def _corrections(patches: Patches, weights: Array, essential: NDArray[np.int64])
     free = closed | (enters_free & leaves_free)
     constant = np.where(free, best, np.where(enters_free, 1.0, 0.0))
     stuck = ~closed & ~leaves_free
-    # All pairs of corners around the same vertex, fan by fan.
-    fan, place = np.nonzero(inside.T)
-    at = corner[place, fan]
-    start = np.concatenate([[0], np.cumsum(length)[:-1]])
-    often = length[fan]
-    row = np.repeat(np.arange(len(fan), dtype=np.int32), often)
-    within = np.arange(len(row), dtype=np.int32) - np.repeat((np.cumsum(often) - often).astype(np.int32), often)
-    other = start[fan].astype(np.int32)[row] + within
-    share = constant[place, fan]
-    flow = share[other] - (within <= place.astype(np.int32)[row])
-    flow[(stuck[fan] & (place == length[fan] - 1))[row]] = 0.0
-    out = exits[place, fan].astype(np.int32)[row]
-    opens = ~closed[fan]
-    inward = entry[fan[opens]]
-    return scattered(
-        [facets[out], facets[inward]], [at[other], at[opens]],
-        [signs[out] * flow, -signs[inward] * share[opens]], (count, mesh.t.size),
-    )  # fmt: skip
+    rows, columns, values = [], [], []
+    for low in range(0, fans.shape[1], FANS):
+        some = slice(low, min(low + FANS, fans.shape[1]))
+        # All pairs of corners around the same vertex, fan by fan.
+        fan, place = (index.astype(np.int32) for index in np.nonzero(inside[:, some].T))
+        fan += low
+        at, share = corner[place, fan].astype(np.int32), constant[place, fan]
+        often, start = length[fan], np.cumsum(length[some]) - length[some]
+        row = np.repeat(np.arange(len(fan), dtype=np.int32), often)
+        within = np.arange(len(row), dtype=np.int32) - np.repeat((np.cumsum(often) - often).astype(np.int32), often)
+        other = start[fan - low].astype(np.int32)[row] + within
+        flow = share[other] - (within <= place[row])
+        flow[(stuck[fan] & (place == often - 1))[row]] = 0.0
+        out = exits[place, fan]
+        opens = ~closed[fan]
+        inward = entry[fan[opens]]
+        rows += [facets[out].astype(np.int32)[row], facets[inward].astype(np.int32)]
+        columns += [at[other], at[opens]]
+        values += [signs[out][row] * flow, -signs[inward] * share[opens]]
+    return scattered(rows, columns, values, (count, mesh.t.size))

@@ -45,19 +45,20 @@ class PlainFluxes:
         edges = corners - np.roll(corners, 1, axis=1)
         # The integral of |x - centre|² over a triangle.
         self.moment = self.area * np.sum(edges**2, axis=(0, 1)) / 36.0
-        self._to_centre, self._divergence = _triangle_maps(ground.tools.patches, self.area)
+        to_centre, divergence = _triangle_maps(ground.tools.patches, self.area)
         root = np.sqrt(self.area / self.conductivity)
-        self._scale = diags(np.concatenate([root, root]))
-        self._constants = (self._scale @ (self._to_centre @ maps.state - _gradients(ground))).tocsr()
-        self._balance = (diags(np.sqrt(self.area)) @ (self._divergence @ maps.state)).tocsr()
+        scale = diags(np.concatenate([root, root]))
+        self._to_centre, self._divergence = scale @ to_centre, diags(np.sqrt(self.area)) @ divergence
+        self._constants = (self._to_centre @ maps.state - scale @ _gradients(ground)).tocsr()
+        self._balance = (self._divergence @ maps.state).tocsr()
 
     def misfits(self) -> tuple[list[Misfits], dict[tuple[int, int], Array]]:
         """For every block its Gram matrices, and for every pair of blocks ``(a^-1 t_i, t_j)``, i from the first one."""
         flows = [part.to_flux @ part.columns.sources for part in self.parts]
         means = [_means(self.ground, part.columns) for part in self.parts]
         root = diags(np.sqrt(self.area))
-        fluxes = [_by_rows(self._scale @ (self._to_centre @ flow)) for flow in flows]
-        lacking = [_by_rows(root @ (self._divergence @ flow + mean)) for flow, mean in zip(flows, means, strict=True)]
+        fluxes = [_by_rows(self._to_centre @ flow) for flow in flows]
+        lacking = [_by_rows(self._divergence @ flow + root @ mean) for flow, mean in zip(flows, means, strict=True)]
         ends = np.cumsum([0, *(part.columns.count for part in self.parts)])
         gram, squares = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
         for T in self._rows(self._constants, fluxes):

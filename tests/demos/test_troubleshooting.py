@@ -38,7 +38,8 @@ def heat(**options):
 
 
 PROBLEM = source()
-TRUTH = SINES.field([1.0, 0.5, -0.5, 0.2])
+C = np.array([1.0, 0.5, -0.5, 0.2])
+TRUTH = SINES.field(C)
 DATA = PROBLEM.simulate(TRUTH, noise=0.05)
 CANDIDATE = fc.Candidate(PROBLEM.solve(TRUTH), TRUTH)
 OWN = fc.LinearProblem(BASIS, operator=laplace, parameters=SINES, sensors=AVERAGES)
@@ -47,6 +48,15 @@ COEFFICIENT = fc.EllipticCoefficient(BASIS, parameters=SINES, sensors=AVERAGES, 
 
 def certify(rule, candidate=CANDIDATE, problem=PROBLEM, data=DATA):
     return fc.certify(problem, data, candidate, rule)
+
+
+def in_regions(problem, factor, baseline=None):
+    """The reason of a selection that is asked for the mean over everything."""
+    learned = fc.Candidate.from_coefficients(problem, factor * C)
+    baseline = baseline or fc.Tikhonov(weight=1e-6)
+    data, mean = problem.simulate(problem.parameters.field(C), noise=0.02), fc.Mean(problem.parameters.basis)
+    rule = fc.ResidualRadius()
+    return fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=rule, regions=mean).reason
 
 
 def reason(learned, rule=fc.ResidualRadius(), problem=PROBLEM, baseline=CANDIDATE, **options):  # noqa: B008
@@ -144,6 +154,9 @@ MISTAKES = {
     "nothing certified": lambda: reason(CANDIDATE, fc.GuaranteedRadius(), OWN),
     "baseline not certified": lambda: reason(CANDIDATE, fc.ResidualRadius(pde_norm="equilibrated"), OWN),
     "baseline crashes": lambda: reason(CANDIDATE, baseline=broken),
+    "regions of a nonlinear problem": lambda: in_regions(COEFFICIENT, 1.0, baseline=fc.GaussNewton(weight=1.0)),
+    "refuted": lambda: in_regions(PROBLEM, 100.0),
+    "baseline refuted": lambda: in_regions(PROBLEM, 100.0, baseline=fc.Candidate.from_coefficients(PROBLEM, -50.0 * C)),
     "noise understated": lambda: certify(fc.ExactRadius(), data=fc.Data(DATA.values, 0.01 * DATA.noise_level)),
     "discrepancy with noise understated": lambda: fc.Tikhonov(choose="discrepancy")(
         PROBLEM, fc.Data(DATA.values, 1e-6)
