@@ -195,6 +195,9 @@ from .problem import (
     NonlinearProblem as NonlinearProblem,
 )
 from .problem import (
+    ParabolicProblem as ParabolicProblem,
+)
+from .problem import (
     ParameterSpace as ParameterSpace,
 )
 from .problem import (

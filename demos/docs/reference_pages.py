@@ -5,7 +5,7 @@ from pathlib import Path
 GROUPS = {
     "Problems": (
         "Problem EllipticSource EllipticCoefficient HeatInitial Tomography LinearProblem NonlinearProblem MatrixProblem"
-        " ForwardMap Experiments ElectrodeModel"
+        " ForwardMap Experiments ElectrodeModel ParabolicProblem"
     ),
     "Classes of parameters": (
         "ParameterSpace FullSpace EigenmodeSpace SineSpace CosineSpace RegionSpace CoarseSpace FunctionSpace"

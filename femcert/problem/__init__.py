@@ -18,6 +18,7 @@ from .maps import ForwardMap
 from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
+from .parabolic import ParabolicProblem
 from .polynomial import Polynomial
 from .products import ProductSpace
 from .samples import Samples
@@ -53,6 +54,7 @@ __all__ = [
     "MatrixProblem",
     "MatrixSensors",
     "NonlinearProblem",
+    "ParabolicProblem",
     "ParameterSpace",
     "PointSensors",
     "Polynomial",

@@ -26,9 +26,8 @@ from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, TimeStepping
 from .strong import ZERO, Given, Interpolant, StrongForm
+from .time_steps import THETA, checked_times, on_grid
 
-# Implicitness of each time-stepping scheme.
-THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
 # Beyond this the exact exponential, which is dense, would be the wrong tool.
 MOST_EXACT_DOFS = 1500
 
@@ -75,10 +74,10 @@ class HeatInitial(LinearProblem):
         if scheme not in (*THETA, "exact"):
             raise InputError(f"scheme is {scheme!r}; expected 'crank-nicolson', 'backward-euler' or 'exact'")
         self.scheme = scheme
-        self.times = frozen(_checked_times(times))
+        self.times = frozen(checked_times(times))
         self.steps = count(steps, "steps")
         self.observed = frozen(
-            np.arange(len(self.times)) if scheme == "exact" else _on_grid(self.times, self.steps)
+            np.arange(len(self.times)) if scheme == "exact" else on_grid(self.times, self.steps)
         )
         kappa = at_quadrature(diffusivity, basis, "diffusivity", sign="positive")
         super().__init__(
@@ -299,22 +298,3 @@ class HeatInitial(LinearProblem):
                 z = z + parts[slot[level]]
             z = self._explicit(self.factor.solve(z))
         return z
-
-
-def _checked_times(times: Any) -> Array:
-    array = np.atleast_1d(real_array(times, "times"))
-    if array.ndim != 1 or not array.size or array[0] <= 0.0 or np.any(np.diff(array) <= 0.0):
-        raise InputError(f"times is {np.asarray(times).tolist()}; expected increasing positive times")
-    return array
-
-
-def _on_grid(times: Array, steps: int) -> NDArray[np.int64]:
-    levels = times / times[-1] * steps
-    nearest = np.rint(levels).astype(np.int64)
-    off = (np.abs(levels - nearest) > 1e-8 * steps) | (np.diff(nearest, prepend=0) < 1)
-    if off.any():
-        raise InputError(
-            f"observation time {times[np.argmax(off)]:.12g} is not on the grid of {steps} steps up to {times[-1]:g}, "
-            "or shares its level with another one"
-        )
-    return nearest
