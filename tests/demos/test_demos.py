@@ -303,3 +303,12 @@ def test_exact_claims_of_the_rod_cover(run):
             passed[name] += fc.evidence(problems[name], data).interval(functional).contains(value)
     # The 0.5 % quantile of Binomial(200, 0.95).
     assert min(passed.values()) >= 181
+
+
+def test_release_history(run):
+    demo = run("ex18_release_history")
+    late = demo.found.refuted["late"].table
+    assert late[-1].half_length == pytest.approx(2.378, abs=0.01)
+    # The claims do not hang on the draw of the noise.
+    for seed in (1, 2):
+        demo.check(demo.main(seed))
