@@ -128,7 +128,7 @@ def draw(found, path):
     figure = Figure(figsize=(13, 4.6), layout="constrained", dpi=130)
     figure.suptitle("A release upstream: intervals for each quarter of an hour", fontweight="bold")
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.25))
-    basis, level = found.problem.basis, int(np.argmin(np.abs(found.problem.times - 1.7)))
+    basis, level = found.problem.state_basis, int(np.argmin(np.abs(found.problem.times - 1.7)))
     state = found.problem.trajectory(found.truth)[:, level]
     left.tripcolor(*basis.mesh.p, basis.mesh.t.T, state, shading="gouraud", cmap="Blues", rasterized=True)
     left.plot(*PLACE, "*", color=orange, markersize=15, label="release")

@@ -16,6 +16,8 @@ from ..linalg import Factorization
 
 # Implicitness of each time-stepping scheme.
 THETA = {"backward-euler": 1.0, "crank-nicolson": 0.5}
+# Of Euclidean norms, up to which a state is not said to grow: norms of the mass matrix are others.
+MOST_GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class TimeSteps:
         size, most = float(np.linalg.norm(u)), 1.0
         for _, state in self.forth(u, lambda n: 0.0, last):
             most = max(most, float(np.linalg.norm(state)) / size)
-        return most if most < 2.0 else most * float(np.sqrt(len(u)))
+        return most if most < MOST_GROWTH else most * float(np.sqrt(len(u)))
 
 
 def checked_times(times: Any) -> Array:

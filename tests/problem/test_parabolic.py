@@ -98,8 +98,8 @@ def test_taylor(kind):
     problem = two_releases() if kind == "two" else KINDS[kind](**known)
     rng = np.random.default_rng(1)
     q, d = rng.standard_normal((2, problem.parameters.size))
-    y0 = problem.sensors(problem.trajectory(q)).T.ravel()
-    y1 = problem.sensors(problem.trajectory(q + 0.1 * d)).T.ravel()
+    y0 = problem.state_sensors(problem.trajectory(q)).T.ravel()
+    y1 = problem.state_sensors(problem.trajectory(q + 0.1 * d)).T.ravel()
     np.testing.assert_allclose(problem.predict(None, q), y0, atol=1e-12 * np.abs(y0).max())
     np.testing.assert_allclose(y1 - y0, 0.1 * problem.apply(d[:, None])[:, 0], atol=1e-12 * np.abs(y0).max())
     unknown = problem.parameters.matrix
@@ -196,7 +196,7 @@ def test_known_values_of_a_solution_that_is_linear_in_time(unknown, scheme):
     x = PLATE.doflocs
     exact = np.stack([(1.0 + x[0]) * (1.0 + t) for t in TIMES], axis=1)
     np.testing.assert_allclose(problem.trajectory(np.zeros(problem.parameters.size)), exact, atol=1e-11)
-    np.testing.assert_allclose(problem.offset, problem.sensors(exact).T.ravel(), atol=1e-11)
+    np.testing.assert_allclose(problem.offset, problem.state_sensors(exact).T.ravel(), atol=1e-11)
     data = fc.Data.gaussian(problem.offset, std=0.01)
     assert 0.0 < problem.offset_rounding(data) < 1e-6
 
@@ -307,9 +307,28 @@ def test_selection_page_baselines_and_experiments(tmp_path):
     np.testing.assert_allclose(both.forward.matrix, np.vstack([problem.matrix] * 2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["initial", "source", "flux", "time line", "release"])
+def test_fields_and_pages_of_each_kind(kind, tmp_path):
+    problem = KINDS[kind]()
+    q = np.sin(np.arange(problem.parameters.size) / 9.0)
+    guess = fc.Candidate(None, q)
+    data = problem.simulate(q, noise=0.01)
+    found = fc.no_harm(problem, data, baseline=guess, learned=guess, rule=fc.ResidualRadius())
+    assert "ParabolicProblem" in fc.write_report(found, tmp_path / "page.html").read_text()
+    if kind != "release":
+        assert fc.write_fields(found, tmp_path / "fields.vtu").stat().st_size > 0
+
+
 def test_states_that_grow_lose_digits():
     grown = release(operator=BilinearForm(lambda u, v, w: 0.1 * dot(grad(u), grad(v)) - 40.0 * u * v), mass=None)
     assert grown.solve_rounding > 1e3 * release(mass=None).solve_rounding
+
+
+def test_states_that_leave_the_numbers():
+    # Each step multiplies by (1 + 0.95) / (1 - 0.95) = 39, 400 times.
+    explosive = release(operator=BilinearForm(lambda u, v, w: -3800.0 * u * v), mass=None, steps=400)
+    with pytest.raises(fc.SolveError, match="overflowed"):
+        explosive.apply(np.ones((5, 1)))
 
 
 @pytest.mark.parametrize(
