@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 from skfem import Basis
-from skfem.assembly.form.form import Form
 
-from ..checks import Array, count, freeze_sparse, frozen, real_array
+from ..checks import Array, count, freeze_sparse, frozen
 from ..errors import InputError
 from ..linalg import Factorization, solve_mass
-from ..mesh.elements import check_state_basis, mass_matrix, nodal_values
+from ..mesh.elements import check_state_basis, mass_matrix
 from ..shown import in_brief, of_basis
 from .base import Problem, check_home, check_reach
 from .boundary import Value, boundary_conditions
 from .data import Data
 from .forward import ROUNDING, SizedMap, dense
-from .histories import GAUSS, history_at, means_over_steps, strengths_of
+from .histories import history_at, means_over_steps, strengths_of
+from .known_loads import KnownLoads
 from .matrices import CoordinateSpace
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
@@ -153,7 +153,9 @@ class ParabolicProblem(SizedMap, Problem):
         self.mass = freeze_sparse(mass_matrix(basis) if mass is None else bilinear(mass, basis, "mass"))
         self.mask = _checked_mask(observed, (len(self.times), sensors.count))
         self._set_unknown(load, history)
-        self._set_known(source, initial, boundary_history)
+        if initial is not None and unknown == "initial":
+            raise InputError("initial came, but the initial value is the unknown; expected one of them")
+        self._known = KnownLoads(basis, self.boundary, source, initial, boundary_history)
 
     def _set_unknown(self, load: Any, history: Any) -> None:
         """Loads, one column for each of what they are multiplied with, and the weights of the steps."""
@@ -178,23 +180,6 @@ class ParabolicProblem(SizedMap, Problem):
         strengths = block_diag([strengths_of(space, history, self.grid) for _, space, _ in parts], format="csr")
         order = np.arange(strengths.shape[0]).reshape(len(parts), -1).T.ravel()
         self._strengths = freeze_sparse(csr_matrix(strengths[order]))
-
-    def _set_known(self, source: Any, initial: Any, boundary_history: Any) -> None:
-        varies = callable(source) and not isinstance(source, Form)
-        self._source = source if varies else frozen(linear(source, self.state_basis, "source"))
-        self._boundary_history = None if boundary_history is None else history_at(boundary_history, "boundary_history")
-        if initial is not None and self.unknown == "initial":
-            raise InputError("initial came, but the initial value is the unknown; expected one of them")
-        if initial is None:
-            self._known_start = None
-        elif callable(initial) or np.ndim(initial) == 0:
-            value = initial if callable(initial) else (lambda x: np.full(x.shape[1], float(initial)))
-            self._known_start = frozen(nodal_values(self.state_basis, value, "initial"))
-        else:
-            values = real_array(initial, "initial")
-            if values.shape != (self.state_basis.N,):
-                raise InputError(f"initial has shape {values.shape}; expected ({self.state_basis.N},)")
-            self._known_start = frozen(values)
 
     @property
     def observation_count(self) -> int:
@@ -251,40 +236,25 @@ class ParabolicProblem(SizedMap, Problem):
             return np.zeros((len(self.free), fields.shape[1]))
         return solve_mass(self._projection[:, self.free], np.asarray((self.load @ fields)[self.free]))
 
-    def _boundary_factor(self, time: float) -> float:
-        return 1.0 if self._boundary_history is None else self._boundary_history(time)
-
     def _known_right(self, n: int) -> Array:
-        """``dt b_n`` of the known source and the boundary values."""
-        a, b = self.grid[n], self.grid[n + 1]
-        theta, dt, values = THETA[self.scheme], self.time_step, self.boundary.values
-        old, new = self._boundary_factor(a), self._boundary_factor(b)
-        within = theta * new + (1.0 - theta) * old
-        if callable(self._source):
-            middle = (a + (b - a) * GAUSS).tolist()
-            right: Any = 0.5 * dt * sum(linear(self._source(t), self.state_basis, "source") for t in middle)
-        else:
-            right = dt * self._source
-        if self.boundary.load is not None:
-            right = right + dt * within * self.boundary.load
-        if values.any():
-            right = right - (new - old) * (self.mass @ values) - dt * within * (self.operator @ values)
-        return np.asarray(right[self.free])[:, None]
+        begin, end = (float(t) for t in self.grid[n : n + 2])
+        return self._known.right(self.mass, self.operator, begin, end, THETA[self.scheme])
 
-    def _known_beginning(self) -> Array:
-        if self.unknown == "initial":
-            values = self._boundary_factor(0.0) * self.boundary.values
-            return -solve_mass(self._projection[:, self.free], np.asarray(self._projection @ values))[:, None]
-        return np.zeros((len(self.free), 1)) if self._known_start is None else self._known_start[self.free][:, None]
+    def _known_start(self) -> Array:
+        if self.unknown != "initial":
+            return self._known.start[self.free][:, None]
+        # What the projection of zero takes from the boundary values.
+        values = np.asarray(self._projection @ self._known.values_at(0.0))
+        return -solve_mass(self._projection[:, self.free], values)[:, None]
 
     def _known_levels(self, fields: Array | None = None) -> Iterator[tuple[int, Array]]:
         """All dofs at each level, with what is known, and a column of the parameter."""
-        start, right = self._known_beginning(), self._known_right
+        start, right = self._known_start(), self._known_right
         if fields is not None:
             unknown, start = self._right(fields), start + self._start(fields)
             right = lambda n: self._known_right(n) + unknown(n)  # noqa: E731
         for level, u in self.time_steps.forth(start, right, self.steps):
-            state = self._boundary_factor(float(self.grid[level])) * self.boundary.values
+            state = self._known.values_at(float(self.grid[level]))
             state[self.free] = u[:, 0]
             yield level, state
 
@@ -296,8 +266,7 @@ class ParabolicProblem(SizedMap, Problem):
     @cached_property
     def _rest(self) -> tuple[Array, float]:
         """Data of the parameter zero, and the largest value of its states."""
-        known = self._known_start is not None or not self.boundary.homogeneous
-        if not (known or callable(self._source) or self._source.any()):
+        if self._known.nothing:
             return frozen(np.zeros(self.observation_count)), 0.0
         values, size, slot = np.zeros(self.mask.shape), 0.0, _slots(self.levels)
         for level, u in self._known_levels():
