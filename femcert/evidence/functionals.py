@@ -93,7 +93,7 @@ class Mean(_OnMesh):
     """
 
     def __init__(self, basis: Basis, region: Any = None, *, name: str | None = None) -> None:
-        found, elements = _elements(basis, region)
+        found, elements = _elements(basis, region, name)
         super().__init__(basis, name or found)
         self.elements = elements
 
@@ -130,7 +130,7 @@ class Moment(_OnMesh):
         super().__init__(basis, name)
         if not callable(function):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
-        self.function, self.elements = function, _elements(basis, region)[1]
+        self.function, self.elements = function, _elements(basis, region, name)[1]
 
     def of_fields(self, space: ParameterSpace) -> Array:
         """See `Functional.of_fields`."""
@@ -201,7 +201,7 @@ class Flux(_OnMesh):
     """
 
     def __init__(self, basis: Basis, boundary: Any = None, *, name: str | None = None) -> None:
-        found, facets = _facets(basis, boundary)
+        found, facets = _facets(basis, boundary, name)
         super().__init__(basis, name or found)
         self.facets = facets
 
@@ -299,7 +299,7 @@ def _integral(v: Any, _: Any) -> Any:
     return v
 
 
-def _elements(basis: Basis, region: Any) -> tuple[str, NDArray[np.intp]]:
+def _elements(basis: Basis, region: Any, name: str | None = None) -> tuple[str, NDArray[np.intp]]:
     """Name and indices of the elements of a region."""
     mesh = basis.mesh
     if region is None:
@@ -307,11 +307,11 @@ def _elements(basis: Basis, region: Any) -> tuple[str, NDArray[np.intp]]:
     if isinstance(region, str):
         return region, region_elements(mesh, region)
     if callable(region):
-        return _name_of(region, "region"), _picked(region, mesh.p[:, mesh.t].mean(axis=1), "region")
-    return "region", _indices(region, mesh.nelements, "region")
+        return _name_of(region, "region"), _picked(region, mesh.p[:, mesh.t].mean(axis=1), "region", name)
+    return "region", _indices(region, mesh.nelements, "region", name)
 
 
-def _facets(basis: Basis, boundary: Any) -> tuple[str, NDArray[np.intp]]:
+def _facets(basis: Basis, boundary: Any, name: str | None = None) -> tuple[str, NDArray[np.intp]]:
     """Name and indices of the facets of a part of the boundary."""
     mesh = basis.mesh
     if boundary is None:
@@ -321,8 +321,8 @@ def _facets(basis: Basis, boundary: Any) -> tuple[str, NDArray[np.intp]]:
     if callable(boundary):
         whole = mesh.boundary_facets()
         middles = mesh.p[:, mesh.facets[:, whole]].mean(axis=1)
-        return _name_of(boundary, "boundary"), whole[_picked(boundary, middles, "boundary")]
-    return "boundary", _indices(boundary, mesh.facets.shape[1], "boundary")
+        return _name_of(boundary, "boundary"), whole[_picked(boundary, middles, "boundary", name)]
+    return "boundary", _indices(boundary, mesh.facets.shape[1], "boundary", name)
 
 
 def _name_of(function: Callable[..., Any], otherwise: str) -> str:
@@ -330,19 +330,19 @@ def _name_of(function: Callable[..., Any], otherwise: str) -> str:
     return otherwise if name == "<lambda>" else str(name)
 
 
-def _picked(function: Callable[..., Any], middles: Array, what: str) -> NDArray[np.intp]:
+def _picked(function: Callable[..., Any], middles: Array, what: str, name: str | None) -> NDArray[np.intp]:
     """Where a function of x is True, at least once."""
     found = np.asarray(function(middles))
     if found.shape != (middles.shape[1],) or found.dtype != bool:
         raise InputError(f"{what} gives {found.dtype} of shape {found.shape}; expected True or False per midpoint")
-    return _not_empty(np.flatnonzero(found), what, _name_of(function, what))
+    return _not_empty(np.flatnonzero(found), what, name or _name_of(function, what))
 
 
-def _indices(given: Any, count: int, what: str) -> NDArray[np.intp]:
+def _indices(given: Any, count: int, what: str, name: str | None) -> NDArray[np.intp]:
     found = np.unique(np.asarray(given))
     if found.dtype.kind not in "iu" or found.min(initial=0) < 0 or found.max(initial=0) >= count:
         raise InputError(f"{what} has indices outside of 0 to {count - 1}; expected those of a mesh")
-    return _not_empty(found, what, what)
+    return _not_empty(found, what, name or what)
 
 
 def _not_empty(found: NDArray[np.intp], what: str, name: str) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, issparse
 from skfem import Basis, BilinearForm, LinearForm, asm
 
-from ..checks import Array, freeze_sparse, frozen, real_vector
+from ..checks import Array, freeze_sparse, frozen, kind_of, real_vector
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from ..mesh.assembly import mass_form
@@ -231,7 +231,7 @@ def _load_bases(parameter: Basis, state: Basis) -> tuple[Basis, Basis]:
 def _matrix(form: Any, trial: Basis, test: Basis, name: str) -> Any:
     matrix = asm(form, trial, test) if isinstance(form, BilinearForm) else form
     if not issparse(matrix):
-        raise InputError(f"{name} is a {type(form).__name__}; expected a BilinearForm or a sparse matrix")
+        raise InputError(f"{name} is {kind_of(form)}; expected a BilinearForm or a sparse matrix")
     if matrix.shape != (test.N, trial.N):
         raise InputError(f"{name} has shape {matrix.shape}; expected ({test.N}, {trial.N})")
     if np.iscomplexobj(matrix) or not np.all(np.isfinite(matrix.data)):
