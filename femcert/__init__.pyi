@@ -93,6 +93,9 @@ from .evidence import (
     Moment as Moment,
 )
 from .evidence import (
+    Monotonicity as Monotonicity,
+)
+from .evidence import (
     Prediction as Prediction,
 )
 from .evidence import (
@@ -112,6 +115,9 @@ from .evidence import (
 )
 from .evidence import (
     evidence as evidence,
+)
+from .evidence import (
+    monotonicity as monotonicity,
 )
 from .linalg import use_backend as use_backend
 from .mesh import load_mesh as load_mesh
@@ -139,6 +145,9 @@ from .problem import (
 )
 from .problem import (
     EigenmodeSpace as EigenmodeSpace,
+)
+from .problem import (
+    ElectrodeModel as ElectrodeModel,
 )
 from .problem import (
     EllipticCoefficient as EllipticCoefficient,
@@ -198,6 +207,9 @@ from .problem import (
     Problem as Problem,
 )
 from .problem import (
+    ProductSpace as ProductSpace,
+)
+from .problem import (
     RaySensors as RaySensors,
 )
 from .problem import (
@@ -226,6 +238,9 @@ from .problem import (
 )
 from .problem import (
     Tomography as Tomography,
+)
+from .problem import (
+    TraceSpace as TraceSpace,
 )
 from .report import (
     plot_design as plot_design,

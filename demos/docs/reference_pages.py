@@ -5,11 +5,11 @@ from pathlib import Path
 GROUPS = {
     "Problems": (
         "Problem EllipticSource EllipticCoefficient HeatInitial Tomography LinearProblem NonlinearProblem MatrixProblem"
-        " ForwardMap Experiments"
+        " ForwardMap Experiments ElectrodeModel"
     ),
     "Classes of parameters": (
         "ParameterSpace FullSpace EigenmodeSpace SineSpace CosineSpace RegionSpace CoarseSpace FunctionSpace"
-        " CoordinateSpace Polynomial"
+        " CoordinateSpace TraceSpace ProductSpace Polynomial"
     ),
     "Sensors and data": (
         "Sensors AverageSensors PointSensors RegionSensors BoundarySensors RaySensors MatrixSensors Data Samples"
@@ -17,6 +17,7 @@ GROUPS = {
     "Evidence": (
         "evidence Evidence Mean Value Moment Flux Prediction Interval IntervalTable EvidenceMap Refutation RegionClaims"
         " design Design best_dimension plot_evidence plot_sensitivity plot_design"
+        " monotonicity Monotonicity"
     ),
     "Candidates and selection": "Candidate Tikhonov GaussNewton no_harm Selection",
     "Rules and certificates": (

@@ -20,6 +20,7 @@ from .functionals import Coordinate, Flux, Functional, Mean, Moment, Prediction,
 from .interval import Interval, IntervalTable
 from .make import evidence
 from .maps import EvidenceMap
+from .monotonicity import Monotonicity, monotonicity
 from .refutation import Refutation, RegionClaims
 from .sensitivity import Sensitivity
 
@@ -37,6 +38,7 @@ __all__ = [
     "IntervalTable",
     "Mean",
     "Moment",
+    "Monotonicity",
     "Prediction",
     "Refutation",
     "RegionClaims",
@@ -53,4 +55,5 @@ __all__ = [
     "inconsistent",
     "is_large_ball",
     "linearized_set",
+    "monotonicity",
 ]

@@ -26,7 +26,7 @@ from .make import evidence
 from .sights import Observed
 from .tables import finite, html_table, save_table, text_table
 
-HEAD = ("functional", "sensors", "std", "half length", "limit", "bias", "noise")
+HEAD = ("functional", "sensors", "std", "half length", "limit", "bias", "deviation")
 # The order of sensors takes directions that nothing bounds for hardly bounded ones: variance over that of the data.
 HARDLY = 1e6
 

@@ -205,6 +205,7 @@ class Evidence(Distances, Shown):
             ends = np.where(std > 0.0, ends, about + found)
             middle, half = ends.mean(axis=0), np.ptp(ends, axis=0) / 2.0
         claim = f"for {self.assumption} ({self.scope})" + "; also if chosen after the data" * simultaneous
+        claim += self._contradiction
         return IntervalTable(
             tuple(
                 Interval(
@@ -227,6 +228,14 @@ class Evidence(Distances, Shown):
     @cached_property
     def _strict(self) -> StrictBounds | None:
         return strict_bounds(self._known, self.data)
+
+    @property
+    def _contradiction(self) -> str:
+        """What is to be said beside every claim where nothing in the class explains the data."""
+        p = self.p_value
+        if p is None or p > self.law.zeta:
+            return ""
+        return f"; but the data contradict class, model or noise (p-value {p:.2g})"
 
     @property
     def _bounded(self) -> bool:

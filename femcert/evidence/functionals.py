@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from skfem import Basis, FacetBasis, LinearForm
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
 from ..mesh.elements import degree, same_mesh
-from ..mesh.geometry import boundary_facets, measures, region_elements
+from ..mesh.geometry import measures
+from ..mesh.pick import picked_elements, picked_facets
 from ..problem.forward import dense
 from ..problem.sensors import AverageSensors, Representers
 from ..problem.space import ParameterSpace
@@ -62,7 +62,17 @@ class _OnMesh(Functional):
         degree(basis)
         self._mesh, self.name = basis.mesh, name
 
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`; of several unknowns it sees the one that is asked for."""
+        return space.seen(self._of_class)
+
+    @abstractmethod
+    def _of_class(self, space: ParameterSpace) -> Array:
+        """The weights of the dofs of one class."""
+
     def _basis(self, space: ParameterSpace) -> Basis:
+        if space.facets is not None:
+            raise InputError(f"{self.name}: the parameters live on a boundary; expected a Flux, its mean there")
         if space.basis is None or not same_mesh(space.basis.mesh, self._mesh):
             raise InputError(f"{self.name}: the functional was made on another mesh than the parameters")
         return space.basis
@@ -93,12 +103,11 @@ class Mean(_OnMesh):
     """
 
     def __init__(self, basis: Basis, region: Any = None, *, name: str | None = None) -> None:
-        found, elements = _elements(basis, region, name)
+        found, elements = picked_elements(basis.mesh, region, name)
         super().__init__(basis, name or found)
         self.elements = elements
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
+    def _of_class(self, space: ParameterSpace) -> Array:
         whole = self._basis(space)
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1))
         return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
@@ -130,10 +139,9 @@ class Moment(_OnMesh):
         super().__init__(basis, name)
         if not callable(function):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
-        self.function, self.elements = function, _elements(basis, region, name)[1]
+        self.function, self.elements = function, picked_elements(basis.mesh, region, name)[1]
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
+    def _of_class(self, space: ParameterSpace) -> Array:
         whole = self._basis(space)
         part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1) + 2)
         values = np.broadcast_to(np.asarray(self.function(part.global_coordinates().value), dtype=float), part.dx.shape)
@@ -159,8 +167,7 @@ class Value(_OnMesh):
         where = ", ".join(f"{x:.3g}" for x in self.point)
         super().__init__(basis, name or f"about ({where})")
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
+    def _of_class(self, space: ParameterSpace) -> Array:
         return self._disc(space).matrix.toarray()[0]
 
     def representers(self, space: ParameterSpace) -> Representers:
@@ -201,15 +208,18 @@ class Flux(_OnMesh):
     """
 
     def __init__(self, basis: Basis, boundary: Any = None, *, name: str | None = None) -> None:
-        found, facets = _facets(basis, boundary, name)
+        found, facets = picked_facets(basis.mesh, boundary, name)
         super().__init__(basis, name or found)
         self.facets = facets
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
-        whole = self._basis(space)
+    def _of_class(self, space: ParameterSpace) -> Array:
+        whole = self._basis(space) if space.facets is None else space.carrier
+        if space.facets is not None:
+            outside = len(np.setdiff1d(self.facets, space.facets))
+            if outside or not same_mesh(whole.mesh, self._mesh):
+                raise InputError(f"{self.name}: {outside} of its facets are not those that the parameters live on")
         part = FacetBasis(whole.mesh, whole.elem, facets=self.facets, intorder=2 * max(degree(whole), 1))
-        return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
+        return np.asarray(space.restrict(_integral.assemble(part))) / float(np.sum(part.dx))
 
 
 class Prediction(Functional):
@@ -277,7 +287,8 @@ def as_functional(given: Any, space: ParameterSpace) -> Functional:
     if isinstance(given, Functional):
         return given
     if isinstance(given, str) or callable(given) or (isinstance(given, np.ndarray) and given.dtype.kind in "iu"):
-        return Mean(space.basis, given)
+        home = space.asked
+        return Mean(home.basis, given) if home.facets is None else Flux(home.carrier, given)
     return Coordinate(given)
 
 
@@ -297,56 +308,3 @@ def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Repre
 @LinearForm
 def _integral(v: Any, _: Any) -> Any:
     return v
-
-
-def _elements(basis: Basis, region: Any, name: str | None = None) -> tuple[str, NDArray[np.intp]]:
-    """Name and indices of the elements of a region."""
-    mesh = basis.mesh
-    if region is None:
-        return "domain", np.arange(mesh.nelements)
-    if isinstance(region, str):
-        return region, region_elements(mesh, region)
-    if callable(region):
-        return _name_of(region, "region"), _picked(region, mesh.p[:, mesh.t].mean(axis=1), "region", name)
-    return "region", _indices(region, mesh.nelements, "region", name)
-
-
-def _facets(basis: Basis, boundary: Any, name: str | None = None) -> tuple[str, NDArray[np.intp]]:
-    """Name and indices of the facets of a part of the boundary."""
-    mesh = basis.mesh
-    if boundary is None:
-        return "boundary", mesh.boundary_facets()
-    if isinstance(boundary, str):
-        return boundary, boundary_facets(mesh, boundary)
-    if callable(boundary):
-        whole = mesh.boundary_facets()
-        middles = mesh.p[:, mesh.facets[:, whole]].mean(axis=1)
-        return _name_of(boundary, "boundary"), whole[_picked(boundary, middles, "boundary", name)]
-    return "boundary", _indices(boundary, mesh.facets.shape[1], "boundary", name)
-
-
-def _name_of(function: Callable[..., Any], otherwise: str) -> str:
-    name = getattr(function, "__name__", otherwise)
-    return otherwise if name == "<lambda>" else str(name)
-
-
-def _picked(function: Callable[..., Any], middles: Array, what: str, name: str | None) -> NDArray[np.intp]:
-    """Where a function of x is True, at least once."""
-    found = np.asarray(function(middles))
-    if found.shape != (middles.shape[1],) or found.dtype != bool:
-        raise InputError(f"{what} gives {found.dtype} of shape {found.shape}; expected True or False per midpoint")
-    return _not_empty(np.flatnonzero(found), what, name or _name_of(function, what))
-
-
-def _indices(given: Any, count: int, what: str, name: str | None) -> NDArray[np.intp]:
-    found = np.unique(np.asarray(given))
-    if found.dtype.kind not in "iu" or found.min(initial=0) < 0 or found.max(initial=0) >= count:
-        raise InputError(f"{what} has indices outside of 0 to {count - 1}; expected those of a mesh")
-    return _not_empty(found, what, name or what)
-
-
-def _not_empty(found: NDArray[np.intp], what: str, name: str) -> NDArray[np.intp]:
-    if not found.size:
-        kind = "element" if what == "region" else "facet"
-        raise InputError(f"the {what} {name!r} has no {kind}; expected at least one")
-    return found

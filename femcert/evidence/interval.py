@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..shown import Shown
 from .tables import finite, html_table, save_table, text_table
 
-HEAD = ("region", "lower", "upper", "half length", "limit", "bias", "noise")
+HEAD = ("region", "lower", "upper", "half length", "limit", "bias", "deviation")
 
 
 @dataclass(frozen=True, repr=False)

@@ -35,6 +35,7 @@ PART_COLOURS = {
     "trials": "blue", "admissibility": "red", "other": "grey", "whole": "blue",
 }  # fmt: skip
 NO_MESH = "The problem has no mesh to draw on: it is known by matrices only."
+NO_FIELD = "The parameter is no field in the domain: write_fields writes it on the nodes where it lives."
 NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=...) draws its fields."
 LOOKS: dict[str, dict[str, Any]] = {
     "baseline": {"color": style.BLUE, "linewidth": 2.0},
@@ -82,7 +83,10 @@ def _sections(selection: Selection, scene: Scene | None) -> list[tuple[str, str,
     if scene is None:
         return [("The reconstructions", "", Section([], NO_PROBLEM)), (*sight, sight_section(selection, None))]
     if scene.problem.mesh is None:
-        return [("The reconstructions", "", Section([], NO_MESH))]
+        found = [("The reconstructions", "", Section([], NO_MESH if scene.problem.basis is None else NO_FIELD))]
+        if scene.problem.basis is not None:
+            found.append(("The state", _state_words(selection), state_section(selection, scene)))
+        return found
     chosen = "the learned candidate" if selection.accepted else "the baseline"
     found = [
         ("The parameter", f"Selected is {chosen}. Candidates share one scale.", parameter_section(selection, scene)),

@@ -13,6 +13,8 @@ from pathlib import Path
 from ..checks import nearest
 from ..errors import DatasetError, InputError
 
+__all__ = ["fetch", "names"]
+
 FOLDER = "FEMCERT_DATA"
 ADDRESS = "https://raw.githubusercontent.com"
 # Repositories at fixed commits, and their licences.

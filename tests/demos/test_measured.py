@@ -11,7 +11,7 @@ import pytest
 from test_demos import run  # noqa: F401  (a fixture)
 
 DEMOS = Path(__file__).parents[2] / "demos"
-MEASURED = ["ex14_crosshole_radar", "ex15_limited_angle_xray"]
+MEASURED = ["ex14_crosshole_radar", "ex15_limited_angle_xray", "ex17_eit_tank"]
 
 
 @pytest.fixture
@@ -72,6 +72,26 @@ def test_limited_angle_xray(measured):
     (bundle,) = demo.refuted(first, "learned")
     refutation = first.refutations["learned"]
     assert refutation.table[bundle].lower.value - refutation.values[bundle] > 0.2
+
+
+def test_eit_tank(measured):
+    demo = measured("ex17_eit_tank")
+    results = demo.results
+    assert results.calibration.misfit == pytest.approx(0.021, abs=0.001)
+    assert results.calibration.width == 1.25
+    first, second = results.verdicts
+    assert demo.counted(first, "half discs") == (8, 8, 5, 4, 0)
+    assert demo.counted(second, "half discs") == (8, 7, 4, 4, 0)
+    assert [demo.counted(verdict, "quarter discs")[-1] for verdict in results.verdicts] == [0, 0]
+    # Of 17 statements one is within twice the error: the object is in that half disc by one row of pixels.
+    near = [
+        (i, j, side)
+        for i, verdict in enumerate(results.verdicts)
+        for j, proof in enumerate(verdict.proofs["half discs"])
+        for side, by in (("better", proof.above_by), ("worse", proof.below_by))
+        if 0.0 < by < proof.error
+    ]
+    assert near == [(0, 2, "better")]
 
 
 def test_table_of_held_out_readings_says_what_the_demo_says():

@@ -336,3 +336,15 @@ def test_a_region_without_elements_is_called_by_its_name():
     for region in (lambda x: x[0] > 2.0, []):
         with pytest.raises(fc.InputError, match="the region 'lung' has no element"):
             fc.Mean(basis, np.array(region, int) if region == [] else region, name="lung")
+
+
+def test_a_table_says_that_the_data_contradict_the_class(tmp_path):
+    # As many data as coordinates, so that the class cannot explain noise that is ten times as large as stated.
+    problem = matrix_problem(1, m=15, k=5)
+    truth = on_sphere(problem, psi_of(problem))
+    right = fc.evidence(problem, data(problem, noisy(problem, truth, 2, STD))).table([np.ones(5)])
+    wrong = fc.evidence(problem, data(problem, noisy(problem, truth, 2, 10.0 * STD))).table([np.ones(5)])
+    assert "contradict" not in str(right)
+    assert "the data contradict class, model or noise (p-value" in str(wrong)
+    wrong.save(tmp_path / "table.csv")
+    assert "contradict" in (tmp_path / "table.csv").read_text(encoding="utf-8")
