@@ -87,7 +87,7 @@ import numpy as np
 from skfem import Basis, Mesh
 
 from ..certificate import Rule
-from ..checks import known_keys, naming, number
+from ..checks import kind_of, known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
 from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
@@ -231,7 +231,7 @@ def read_case(path: str | Path) -> RefineCase:
 
 def _read(path: str | Path, build: Callable[[Mapping[str, Any], Path], Made]) -> Made:
     if not isinstance(path, (str, Path)):
-        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+        raise InputError(f"path is {kind_of(path)}; expected a file name")
     path = Path(path)
     try:
         return build(parsed_file(path), path.parent)
