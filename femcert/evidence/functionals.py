@@ -103,7 +103,7 @@ class Mean(_OnMesh):
     """
 
     def __init__(self, basis: Basis, region: Any = None, *, name: str | None = None) -> None:
-        found, elements = picked_elements(basis.mesh, region)
+        found, elements = picked_elements(basis.mesh, region, name)
         super().__init__(basis, name or found)
         self.elements = elements
 
@@ -139,7 +139,7 @@ class Moment(_OnMesh):
         super().__init__(basis, name)
         if not callable(function):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
-        self.function, self.elements = function, picked_elements(basis.mesh, region)[1]
+        self.function, self.elements = function, picked_elements(basis.mesh, region, name)[1]
 
     def _of_class(self, space: ParameterSpace) -> Array:
         whole = self._basis(space)
@@ -208,7 +208,7 @@ class Flux(_OnMesh):
     """
 
     def __init__(self, basis: Basis, boundary: Any = None, *, name: str | None = None) -> None:
-        found, facets = picked_facets(basis.mesh, boundary)
+        found, facets = picked_facets(basis.mesh, boundary, name)
         super().__init__(basis, name or found)
         self.facets = facets
 

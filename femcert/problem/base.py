@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
-from ..checks import Array, count, number, real_vector
+from ..checks import Array, count, kind_of, number, real_vector
 from ..errors import InputError
 from ..linalg import Factorization
 from ..mesh.elements import check_state_basis, same_mesh
@@ -112,7 +112,7 @@ class Problem(Shown, ABC):
     def check_data(self, data: Data) -> Data:
         """`data` if it has one value per observation, else an `InputError`."""
         if not isinstance(data, Data):
-            raise InputError(f"data is a {type(data).__name__}; expected femcert.Data(values, noise_level)")
+            raise InputError(f"data is {kind_of(data)}; expected femcert.Data(values, noise_level)")
         if data.values.size != self.observation_count:
             expected = f"the problem has {self.observation_count} observations"
             raise InputError(f"data has {data.values.size} values; {expected}")
@@ -297,7 +297,7 @@ class EquationProblem(Problem, StateEquation):
 def check_problem(problem: Any) -> Problem:
     """`problem` if it is one, else an `InputError`."""
     if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+        raise InputError(f"problem is {kind_of(problem)}; expected one such as EllipticSource")
     return problem
 
 
@@ -305,7 +305,7 @@ def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
     """Refuse parameters or sensors that were made for another mesh or element than `basis`."""
     check_space(parameters)
     if not isinstance(sensors, Sensors):
-        raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
+        raise InputError(f"sensors is {kind_of(sensors)}; expected sensors such as PointSensors")
     for space in [factor for factor, _ in parameters.factors.values()] or [parameters]:
         if space.carrier is not None and not same_mesh(basis.mesh, space.carrier.mesh):
             raise InputError("parameters live on another mesh than basis; build them on the same mesh")

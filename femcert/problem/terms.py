@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, hstack, issparse
 from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
 from skfem.assembly.basis import AbstractBasis
 
-from ..checks import Array, real_vector
+from ..checks import Array, kind_of, real_vector
 from ..errors import InputError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import mass_matrix, same_mesh
@@ -121,7 +121,7 @@ def _load(form: Any, where: Any, space: ParameterSpace, state: Basis, name: str)
 def _matrix(form: Any, trial: Any, test: Any, name: str) -> Any:
     matrix = asm(form, trial, test) if isinstance(form, BilinearForm) else form
     if not issparse(matrix):
-        raise InputError(f"{name} is a {type(form).__name__}; expected a BilinearForm or a sparse matrix")
+        raise InputError(f"{name} is {kind_of(form)}; expected a BilinearForm or a sparse matrix")
     return _matrix_of(matrix, (test.N, trial.N), name)
 
 
