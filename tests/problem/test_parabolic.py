@@ -266,7 +266,7 @@ def small(space=None):
         parameters=space,
         sensors=fc.PointSensors(basis, [0.3, 0.7]),
         times=np.linspace(0.1, 1.0, 10),
-        steps=20,
+        steps=10,
     )
 
 
