@@ -23,7 +23,7 @@ from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
-from ..mesh.elements import check_quadrature, degree, mass_matrix
+from ..mesh.elements import check_quadrature, field_degree, mass_matrix
 from ..shown import Shown, of_basis
 from .constraints import (
     Ball,
@@ -60,7 +60,7 @@ class ParameterSpace(Shown):
     """
 
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
-        degree(basis)
+        field_degree(basis)
         check_quadrature(basis)
         if not isinstance(inner, str) or inner not in INNER:
             raise InputError(f"inner is {shown_option(inner)}; expected one of {', '.join(INNER)}")
@@ -441,7 +441,7 @@ class FullSpace(ParameterSpace):
     """The whole finite-element space: coordinates are the dof values."""
 
     def __init__(self, basis: Basis, *, inner: str = "l2") -> None:
-        degree(basis)
+        field_degree(basis)
         super().__init__(basis, identity(basis.N, format="csr"), inner=inner)
 
     def project(self, field: Any) -> tuple[Array, Array]:
