@@ -207,6 +207,9 @@ from .problem import (
     Problem as Problem,
 )
 from .problem import (
+    ProductSpace as ProductSpace,
+)
+from .problem import (
     RaySensors as RaySensors,
 )
 from .problem import (
@@ -235,6 +238,9 @@ from .problem import (
 )
 from .problem import (
     Tomography as Tomography,
+)
+from .problem import (
+    TraceSpace as TraceSpace,
 )
 from .report import (
     plot_design as plot_design,

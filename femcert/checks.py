@@ -79,6 +79,15 @@ def count(value: Any, name: str, *, least: int = 1) -> int:
     return int(value)
 
 
+def kind_of(value: Any) -> str:
+    """What came, for a message: ``"an ndarray"``, ``"the class Dominance"``."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    # An en-darray.
+    return f"{'an' if name[0] in 'AEIOUaeiou' or name == 'ndarray' else 'a'} {name}"
+
+
 def required(found: T | None, who: str, what: str, thing: Any) -> T:
     """`found`, a capability that `thing` may offer; where it is None, who needs what and does not get it.
 

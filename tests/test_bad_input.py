@@ -112,8 +112,8 @@ def things_that_are_nothing(basis, problem, data):
     field = np.ones(basis.N)
     return {
         "stability, data of another length": (lambda: fc.stability(problem, data=fc.Data([1.0], 0.1)), "1 values"),
-        "stability, a number as data": (lambda: fc.stability(problem, data=3), "data is a int"),
-        "stability, bare values as data": (lambda: fc.stability(problem, data=data.values), "data is a ndarray"),
+        "stability, a number as data": (lambda: fc.stability(problem, data=3), "data is an int"),
+        "stability, bare values as data": (lambda: fc.stability(problem, data=data.values), "data is an ndarray"),
         "stability, no problem": (lambda: fc.stability(None), "problem is a NoneType"),
         "certify, no problem": (lambda: fc.certify(None, data, candidate, rule), "problem is a NoneType"),
         "certify, no data": (lambda: fc.certify(problem, None, candidate, rule), "data is a NoneType"),
@@ -124,7 +124,7 @@ def things_that_are_nothing(basis, problem, data):
         "file, no path": (lambda: fc.Candidate.from_file(problem, None), "path is None"),
         "file, no problem": (lambda: fc.Candidate.from_file(None, "x.npz"), "problem is a NoneType"),
         "load, no path": (lambda: fc.Selection.load(None), "path is a NoneType"),
-        "load, a number": (lambda: fc.Selection.load(5), "path is a int"),
+        "load, a number": (lambda: fc.Selection.load(5), "path is an int"),
         "load, a directory": (lambda: fc.Selection.load("."), "cannot be read"),
         "tomography, no basis": (
             lambda: fc.Tomography(None, parameters=problem.parameters, angles=[0.0], bins=3), "basis is a NoneType"

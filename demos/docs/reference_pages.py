@@ -9,7 +9,7 @@ GROUPS = {
     ),
     "Classes of parameters": (
         "ParameterSpace FullSpace EigenmodeSpace SineSpace CosineSpace RegionSpace CoarseSpace FunctionSpace"
-        " CoordinateSpace Polynomial"
+        " CoordinateSpace TraceSpace ProductSpace Polynomial"
     ),
     "Sensors and data": (
         "Sensors AverageSensors PointSensors RegionSensors BoundarySensors RaySensors MatrixSensors Data Samples"

@@ -45,7 +45,10 @@ class Comparison:
     @property
     def meaning(self) -> str:
         """What the margin is, beside it."""
-        return "margin: accepted if at most tolerance²"
+        return (
+            "margin: how much larger than the baseline's its squared distance from some truth that explains the data "
+            "could be; accepted if at most tolerance²"
+        )
 
     @property
     def chance(self) -> tuple[float, str] | None:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..bound import Bound
+from ..checks import kind_of
 from ..errors import CandidateError, InconsistentError, InputError, UncertifiedError
 from ..evidence import Evidence, evidence
 from ..problem.base import Problem, check_problem
-from ..problem.candidate import Candidate, check_candidate
+from ..problem.candidate import Candidate, check_candidate, with_state
 from ..problem.data import Data
 from ..problem.space import Split
 from ..residual import COMPONENTS, Residuals, evaluate
@@ -164,7 +165,7 @@ class Judge(ABC):
         name = type(self.rule).__name__
         if not isinstance(found, Certificate):
             expected = "a Certificate, as self.certificate(candidate, Bound(...)) makes it"
-            raise UncertifiedError(f"certify of the rule {name} gave a {type(found).__name__}; expected {expected}")
+            raise UncertifiedError(f"certify of the rule {name} gave {kind_of(found)}; expected {expected}")
         if found.radius.side == "lower":
             raise UncertifiedError(f"the rule {name} gave no radius from above; expected a Certificate with one")
         return replace(found, radius=self._with_chance(found.radius), size=size, norm=space.norm_name)
@@ -257,7 +258,7 @@ def judge_of(rule: Rule, problem: Problem, data: Data, solvers: Mapping[str, Any
     """What `prepare` returns, checked: the rule may be one of a user."""
     found = rule.prepare(problem, data, solvers)
     if not isinstance(found, Judge):
-        came = "nothing" if found is None else f"a {type(found).__name__}"
+        came = "nothing" if found is None else kind_of(found)
         raise UncertifiedError(f"prepare of the rule {type(rule).__name__} returned {came}; expected a Judge")
     return found
 
@@ -307,7 +308,8 @@ def certify(problem: Problem, data: Data, candidate: Candidate, rule: Rule) -> C
     """
     check_problem(problem)
     if not isinstance(rule, Rule):
-        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+        raise InputError(f"rule is {kind_of(rule)}; expected a rule such as Dominance()")
     problem.check_data(data)
+    candidate = candidate if rule.uses_state else with_state(problem, candidate)
     check_candidate(problem, candidate)
     return judge_of(rule, problem, data).certified(candidate)

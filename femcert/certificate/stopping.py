@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..checks import number
+from ..checks import kind_of, number
 from ..errors import InputError
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, check_candidate
@@ -27,7 +27,7 @@ class StoppingRule:
     def __post_init__(self) -> None:
         number(self.tolerance, "tolerance", least=0.0)
         if not isinstance(self.rule, WeightedRule):
-            raise InputError(f"rule is a {type(self.rule).__name__}; expected a rule such as OperationalRadius(...)")
+            raise InputError(f"rule is {kind_of(self.rule)}; expected a rule such as OperationalRadius(...)")
 
     def __call__(self, candidate: Candidate) -> bool:
         """Whether `candidate` may be reported as certified."""

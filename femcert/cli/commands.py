@@ -183,7 +183,7 @@ def _certified(options: argparse.Namespace) -> tuple[Selection, tuple[str, ...]]
     """The selection, and which files of it were written."""
     import numpy as np
 
-    from ..study.case import OUTPUTS
+    from ..study.outputs import OUTPUTS
 
     with _progress(STAGES, options.quiet) as bar:
 
@@ -246,7 +246,7 @@ def _write_selection(
             write_summary(selection, folder / name, noise=case.noise)
         elif name == "report.html":
             with stage("report"):
-                write_report(selection, folder / name, timings=dict(timings), origin=origin)
+                write_report(selection, folder / name, timings=dict(timings), origin=origin, **case.labels)
         else:
             with stage("fields"):
                 write_fields(selection, folder / name)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack
 from skfem import Basis, FacetBasis, LinearForm
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
-from ..mesh.elements import field_degree, same_mesh
-from ..mesh.geometry import boundary_facets, measures, region_elements
+from ..mesh.elements import degree, field_degree, same_mesh
+from ..mesh.geometry import measures
+from ..mesh.pick import picked_elements, picked_facets
 from ..mesh.vectors import components, is_vector, of_component, scalar_basis
 from ..problem.forward import dense
 from ..problem.sensors import AverageSensors, Representers
@@ -63,22 +63,30 @@ class _OnMesh(Functional):
         field_degree(basis)
         self._mesh, self.name, self.component = basis.mesh, name, component
 
+    def of_fields(self, space: ParameterSpace) -> Array:
+        """See `Functional.of_fields`; of several unknowns it sees the one that is asked for."""
+        return space.seen(self._of_class)
+
+    @abstractmethod
+    def _of_class(self, space: ParameterSpace) -> Array:
+        """The weights of the dofs of one class."""
+
     def _basis(self, space: ParameterSpace) -> Basis:
+        if space.facets is not None:
+            raise InputError(f"{self.name}: the parameters live on a boundary; expected a Flux, its mean there")
         if space.basis is None or not same_mesh(space.basis.mesh, self._mesh):
             raise InputError(f"{self.name}: the functional was made on another mesh than the parameters")
         return space.basis
 
-    def _scalar(self, space: ParameterSpace) -> Basis:
+    def _scalar(self, whole: Basis) -> Basis:
         """The basis of the component that is asked for."""
-        whole = self._basis(space)
         if is_vector(whole) and self.component is None:
             most = components(whole) - 1
             raise InputError(f"{self.name}: the parameters are vectors; expected component=0 to {most}")
         return scalar_basis(whole)
 
-    def _of_component(self, space: ParameterSpace, weights: Any) -> Array:
+    def _of_component(self, whole: Basis, weights: Any) -> Array:
         """Weights on the dofs of a component, on those of the parameters."""
-        whole = self._basis(space)
         row = csr_matrix(np.asarray(weights)[None])
         return np.asarray(of_component(whole, row, scalar_basis(whole), self.component).toarray()[0])
 
@@ -112,15 +120,15 @@ class Mean(_OnMesh):
     def __init__(
         self, basis: Basis, region: Any = None, *, name: str | None = None, component: int | None = None
     ) -> None:
-        found, elements = _elements(basis, region)
+        found, elements = picked_elements(basis.mesh, region, name)
         super().__init__(basis, name or found, component)
         self.elements = elements
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
-        whole = self._scalar(space)
-        part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(field_degree(whole), 1))
-        return self._of_component(space, np.asarray(_integral.assemble(part)) / float(np.sum(part.dx)))
+    def _of_class(self, space: ParameterSpace) -> Array:
+        whole = self._basis(space)
+        one = self._scalar(whole)
+        part = Basis(one.mesh, one.elem, elements=self.elements, intorder=2 * max(degree(one), 1))
+        return self._of_component(whole, np.asarray(_integral.assemble(part)) / float(np.sum(part.dx)))
 
     def representers(self, space: ParameterSpace) -> Representers | None:
         """Constant in the region; None for vector parameters."""
@@ -159,16 +167,16 @@ class Moment(_OnMesh):
         super().__init__(basis, name, component)
         if not callable(function):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
-        self.function, self.elements = function, _elements(basis, region)[1]
+        self.function, self.elements = function, picked_elements(basis.mesh, region, name)[1]
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
-        whole = self._scalar(space)
-        part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(field_degree(whole), 1) + 2)
+    def _of_class(self, space: ParameterSpace) -> Array:
+        whole = self._basis(space)
+        one = self._scalar(whole)
+        part = Basis(one.mesh, one.elem, elements=self.elements, intorder=2 * max(degree(one), 1) + 2)
         x = np.asarray(part.global_coordinates())
         values = np.broadcast_to(np.asarray(self.function(x), dtype=float), part.dx.shape)
         weights = np.asarray(LinearForm(lambda v, w: w["f"] * v).assemble(part, f=values))
-        return self._of_component(space, real_vector(weights, whole.N, self.name))
+        return self._of_component(whole, real_vector(weights, one.N, self.name))
 
 
 class Value(_OnMesh):
@@ -194,8 +202,7 @@ class Value(_OnMesh):
         where = ", ".join(f"{x:.3g}" for x in self.point)
         super().__init__(basis, name or f"about ({where})", component)
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
+    def _of_class(self, space: ParameterSpace) -> Array:
         return self._disc(space).matrix.toarray()[0]
 
     def representers(self, space: ParameterSpace) -> Representers | None:
@@ -204,7 +211,7 @@ class Value(_OnMesh):
 
     def _disc(self, space: ParameterSpace) -> AverageSensors:
         whole = self._basis(space)
-        self._scalar(space)
+        self._scalar(whole)
         if field_degree(whole) == 0:
             raise InputError("values of piecewise constants are their coordinates; expected a vector or a Mean")
         return AverageSensors(whole, self.point[None], radius=self.radius, component=self.component)
@@ -241,15 +248,20 @@ class Flux(_OnMesh):
     def __init__(
         self, basis: Basis, boundary: Any = None, *, name: str | None = None, component: int | None = None
     ) -> None:
-        found, facets = _facets(basis, boundary)
+        found, facets = picked_facets(basis.mesh, boundary, name)
         super().__init__(basis, name or found, component)
         self.facets = facets
 
-    def of_fields(self, space: ParameterSpace) -> Array:
-        """See `Functional.of_fields`."""
-        whole = self._scalar(space)
-        part = FacetBasis(whole.mesh, whole.elem, facets=self.facets, intorder=2 * max(field_degree(whole), 1))
-        return self._of_component(space, np.asarray(_integral.assemble(part)) / float(np.sum(part.dx)))
+    def _of_class(self, space: ParameterSpace) -> Array:
+        whole = self._basis(space) if space.facets is None else space.carrier
+        if space.facets is not None:
+            outside = len(np.setdiff1d(self.facets, space.facets))
+            if outside or not same_mesh(whole.mesh, self._mesh):
+                raise InputError(f"{self.name}: {outside} of its facets are not those that the parameters live on")
+        one = self._scalar(whole)
+        part = FacetBasis(one.mesh, one.elem, facets=self.facets, intorder=2 * max(degree(one), 1))
+        weights = self._of_component(whole, _integral.assemble(part))
+        return np.asarray(space.restrict(weights)) / float(np.sum(part.dx))
 
 
 class Prediction(Functional):
@@ -317,7 +329,8 @@ def as_functional(given: Any, space: ParameterSpace) -> Functional:
     if isinstance(given, Functional):
         return given
     if isinstance(given, str) or callable(given) or (isinstance(given, np.ndarray) and given.dtype.kind in "iu"):
-        return Mean(space.basis, given)
+        home = space.asked
+        return Mean(home.basis, given) if home.facets is None else Flux(home.carrier, given)
     return Coordinate(given)
 
 
@@ -337,56 +350,3 @@ def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Repre
 @LinearForm
 def _integral(v: Any, _: Any) -> Any:
     return v
-
-
-def _elements(basis: Basis, region: Any) -> tuple[str, NDArray[np.intp]]:
-    """Name and indices of the elements of a region."""
-    mesh = basis.mesh
-    if region is None:
-        return "domain", np.arange(mesh.nelements)
-    if isinstance(region, str):
-        return region, region_elements(mesh, region)
-    if callable(region):
-        return _name_of(region, "region"), _picked(region, mesh.p[:, mesh.t].mean(axis=1), "region")
-    return "region", _indices(region, mesh.nelements, "region")
-
-
-def _facets(basis: Basis, boundary: Any) -> tuple[str, NDArray[np.intp]]:
-    """Name and indices of the facets of a part of the boundary."""
-    mesh = basis.mesh
-    if boundary is None:
-        return "boundary", mesh.boundary_facets()
-    if isinstance(boundary, str):
-        return boundary, boundary_facets(mesh, boundary)
-    if callable(boundary):
-        whole = mesh.boundary_facets()
-        middles = mesh.p[:, mesh.facets[:, whole]].mean(axis=1)
-        return _name_of(boundary, "boundary"), whole[_picked(boundary, middles, "boundary")]
-    return "boundary", _indices(boundary, mesh.facets.shape[1], "boundary")
-
-
-def _name_of(function: Callable[..., Any], otherwise: str) -> str:
-    name = getattr(function, "__name__", otherwise)
-    return otherwise if name == "<lambda>" else str(name)
-
-
-def _picked(function: Callable[..., Any], middles: Array, what: str) -> NDArray[np.intp]:
-    """Where a function of x is True, at least once."""
-    found = np.asarray(function(middles))
-    if found.shape != (middles.shape[1],) or found.dtype != bool:
-        raise InputError(f"{what} gives {found.dtype} of shape {found.shape}; expected True or False per midpoint")
-    return _not_empty(np.flatnonzero(found), what, _name_of(function, what))
-
-
-def _indices(given: Any, count: int, what: str) -> NDArray[np.intp]:
-    found = np.unique(np.asarray(given))
-    if found.dtype.kind not in "iu" or found.min(initial=0) < 0 or found.max(initial=0) >= count:
-        raise InputError(f"{what} has indices outside of 0 to {count - 1}; expected those of a mesh")
-    return _not_empty(found, what, what)
-
-
-def _not_empty(found: NDArray[np.intp], what: str, name: str) -> NDArray[np.intp]:
-    if not found.size:
-        kind = "element" if what == "region" else "facet"
-        raise InputError(f"the {what} {name!r} has no {kind}; expected at least one")
-    return found

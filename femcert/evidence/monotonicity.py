@@ -25,12 +25,12 @@ import numpy as np
 
 from ..checks import Array, number, required
 from ..errors import InputError, UncertifiedError
+from ..mesh.pick import picked_elements
 from ..problem.base import Problem, check_problem
 from ..problem.contacts import Contacts
 from ..problem.data import Data
 from ..problem.forward import ROUNDING
 from ..shown import Shown
-from .functionals import _elements
 
 NEEDS = "electrodes that drive currents and read voltages"
 
@@ -152,7 +152,7 @@ def monotonicity(
     check_problem(problem)
     contacts = required(problem.electrodes, "monotonicity", NEEDS, problem)
     eps = number(model_error, "model_error", least=0.0)
-    name, elements = _elements(problem.basis, region)
+    name, elements = picked_elements(problem.basis.mesh, region)
     chosen = np.zeros(problem.basis.mesh.nelements, dtype=bool)
     chosen[elements] = True
     background = contacts.background_form(problem.factorize)

@@ -75,10 +75,16 @@ class RegionClaims(Shown):
         The intervals, which hold together.
     values
         What each candidate claims, by its name, in the order of the table.
+    p_value
+        How well the class explains the data, `Evidence.p_value`; None where nobody asked, or nothing is random.
+    least_norm
+        That every truth which explains the data has at least, `Evidence.least_norm`; None without a ball.
     """
 
     table: IntervalTable
     values: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    p_value: float | None = None
+    least_norm: float | None = None
 
     def of(self, name: str, called: str = "") -> Refutation:
         """The claims of one of them, who is `called` so in words."""
@@ -108,6 +114,14 @@ class RegionClaims(Shown):
         sure = "surely" if self.table.confidence == 1.0 else f"with {100.0 * self.table.confidence:.4g} %"
         return f"all rows hold together {sure}{how}, {self.table.claim}"
 
+    @property
+    def fit(self) -> str:
+        """How well the class explains the data, in words; empty where it is not known."""
+        p, size = self.p_value, self.least_norm
+        said = "" if p is None else f"p-value of the class {p:.2g}: a tiny one speaks against model, class or noise"
+        least = "" if size is None else f"truths that explain the data have the norm {size:.3g} at least"
+        return "; ".join(part for part in (said, least) if part)
+
     def summary(self) -> dict[str, str]:
         """How many regions, and what is refuted."""
         found = {name: self.of(name) for name in self.values}
@@ -119,7 +133,9 @@ class RegionClaims(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Plain mapping for JSON."""
         values = {name: list(claimed) for name, claimed in self.values.items()}
-        return {"intervals": [interval.to_dict() for interval in self.table], "values": values}
+        fit = {"p_value": self.p_value, "least_norm": self.least_norm}
+        known = {name: value for name, value in fit.items() if value is not None}
+        return {"intervals": [interval.to_dict() for interval in self.table], "values": values, **known}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> RegionClaims:
@@ -131,7 +147,8 @@ class RegionClaims(Shown):
         }
         if not len(table) or any(len(claimed) != len(table) for claimed in values.values()):
             raise InputError(f"{len(table)} intervals, and claims of another number; expected one for each interval")
-        return cls(table, values)
+        fit = {name: number(record[name], name, least=0.0) for name in ("p_value", "least_norm") if name in record}
+        return cls(table, values, **fit)
 
 
 def _said(name: str, interval: Interval, value: float) -> str:

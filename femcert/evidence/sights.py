@@ -306,7 +306,7 @@ def _of_span(forward: LinearMap, data: Data) -> Observed:
     if space.dimension > min(MOST_DENSE, data.count):
         raise UncertifiedError(
             f"the class has {space.dimension} coordinates, which {data.count} data do not determine; expected a ball, "
-            "space.within_ball(radius), or a smaller class"
+            "space.within_ball(radius), [class.ball] in a case file; or a smaller class"
         )
     A = forward.normal(data).matrix
     loose = forward.rounding_of(data) * float(np.linalg.norm(A)) + forward.error(data)

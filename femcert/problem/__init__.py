@@ -19,12 +19,14 @@ from .matrices import CoordinateSpace, MatrixProblem
 from .modes import CosineSpace, EigenmodeSpace, SineSpace
 from .nonlinear import NonlinearProblem
 from .polynomial import Polynomial
+from .products import ProductSpace
 from .samples import Samples
 from .sensors import AverageSensors, MatrixSensors, PointSensors, RegionSensors, Representers, Sensors
 from .space import FullSpace, ParameterSpace
 from .states import StateEquation
 from .strong import Given, Interpolant, StrongForm
 from .tomography import RaySensors, Tomography
+from .traces import TraceSpace
 
 __all__ = [
     "AverageSensors",
@@ -55,6 +57,7 @@ __all__ = [
     "PointSensors",
     "Polynomial",
     "Problem",
+    "ProductSpace",
     "RaySensors",
     "RegionSensors",
     "RegionSpace",
@@ -65,4 +68,5 @@ __all__ = [
     "StateEquation",
     "StrongForm",
     "Tomography",
+    "TraceSpace",
 ]

@@ -103,9 +103,12 @@ def _shift(space: Any, norm: str) -> float:
 
     In another inner product than that of L2, times the mean ratio of the two.
     """
-    if norm == "matrix":
+    if norm in ("matrix", "joint"):
         # A matrix of the user's is positive definite, and its units are its own.
         return 0.0
+    if space.facets is not None:
+        # Of norms on a boundary only the seminorm has none; its size is that of the gradient along all of it.
+        return SHIFT / float(space.form("l2").sum()) ** 2 if norm == "h1-seminorm" else 0.0
     mesh = space.basis.mesh
     size = float(np.sum(measures(mesh))) ** (1.0 / mesh.dim())
     shift = {"l2": 0.0, "h2": SHIFT / size**4}.get(norm, SHIFT / size**2)

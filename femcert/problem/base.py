@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from skfem import Basis
 
-from ..checks import Array, count, number, real_vector
+from ..checks import Array, count, kind_of, number, real_vector
 from ..errors import InputError
 from ..linalg import Factorization
 from ..mesh.elements import check_field_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
-from .boundary import Value, boundary_conditions
+from .boundary import BoundaryConditions, Value, boundary_conditions
 from .contacts import Contacts
 from .data import Data
 from .forward import ROUNDING, Linearization, LinearMap
@@ -112,7 +112,7 @@ class Problem(Shown, ABC):
     def check_data(self, data: Data) -> Data:
         """`data` if it has one value per observation, else an `InputError`."""
         if not isinstance(data, Data):
-            raise InputError(f"data is a {type(data).__name__}; expected femcert.Data(values, noise_level)")
+            raise InputError(f"data is {kind_of(data)}; expected femcert.Data(values, noise_level)")
         if data.values.size != self.observation_count:
             expected = f"the problem has {self.observation_count} observations"
             raise InputError(f"data has {data.values.size} values; {expected}")
@@ -199,6 +199,8 @@ class EquationProblem(Problem, StateEquation):
 
     basis: Basis
     sensors: Sensors
+    # Whether parameters may live on a boundary, be several, or be numbers without a mesh.
+    any_class = False
 
     def __init__(
         self,
@@ -213,10 +215,16 @@ class EquationProblem(Problem, StateEquation):
     ) -> None:
         check_field_basis(basis)
         check_home(basis, parameters, sensors)
+        if not self.any_class and parameters.basis is None:
+            raise InputError(
+                f"a {type(self).__name__} takes fields in the domain, not a {type(parameters).__name__}; use "
+                "LinearProblem or NonlinearProblem with your forms"
+            )
         self.basis = basis
         self.parameters = parameters
         self.sensors = sensors
         self.boundary = boundary_conditions(basis, dirichlet=dirichlet, neumann=neumann, robin=robin)
+        check_reach(parameters, self.boundary)
         self.lumped = lumped
 
     @property
@@ -231,8 +239,8 @@ class EquationProblem(Problem, StateEquation):
 
     @property
     def mesh(self) -> Any:
-        """That of the state."""
-        return self.basis.mesh
+        """That of the state; None where parameters are no fields in the domain, so that there is none for both."""
+        return None if self.parameters.basis is None else self.basis.mesh
 
     def summary(self) -> dict[str, str]:
         """Mesh, class, sensors and boundary conditions."""
@@ -289,7 +297,7 @@ class EquationProblem(Problem, StateEquation):
 def check_problem(problem: Any) -> Problem:
     """`problem` if it is one, else an `InputError`."""
     if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}; expected one such as EllipticSource")
+        raise InputError(f"problem is {kind_of(problem)}; expected one such as EllipticSource")
     return problem
 
 
@@ -297,11 +305,24 @@ def check_home(basis: Basis, parameters: Any, sensors: Any) -> None:
     """Refuse parameters or sensors that were made for another mesh or element than `basis`."""
     check_space(parameters)
     if not isinstance(sensors, Sensors):
-        raise InputError(f"sensors is a {type(sensors).__name__}; expected sensors such as PointSensors")
-    if not same_mesh(basis.mesh, parameters.basis.mesh):
-        raise InputError("parameters live on another mesh than basis; build them on the same mesh")
+        raise InputError(f"sensors is {kind_of(sensors)}; expected sensors such as PointSensors")
+    for space in [factor for factor, _ in parameters.factors.values()] or [parameters]:
+        if space.carrier is not None and not same_mesh(basis.mesh, space.carrier.mesh):
+            raise InputError("parameters live on another mesh than basis; build them on the same mesh")
     made_for = sensors.basis
     if made_for is not None and not (same_mesh(basis.mesh, made_for.mesh) and type(made_for.elem) is type(basis.elem)):
         raise InputError("sensors were made for another mesh or element than basis; build them on this basis")
     if sensors.matrix.shape[1] != basis.N:
         raise InputError(f"sensors expect {sensors.matrix.shape[1]} dofs, but basis has {basis.N}")
+
+
+def check_reach(parameters: ParameterSpace, boundary: BoundaryConditions) -> None:
+    """Refuse unknowns on facets where the state is given: it would not see them."""
+    given = [part.facets for part in boundary.dirichlet]
+    for space in [factor for factor, _ in parameters.factors.values()] or [parameters]:
+        shared = 0 if space.facets is None or not given else len(np.intersect1d(space.facets, np.concatenate(given)))
+        if shared:
+            raise InputError(
+                f"u is given on {shared} facets of the unknown (by default it is 0 wherever no natural condition is "
+                "named); expected dirichlet={...} with other parts only, or {} for none"
+            )

@@ -7,7 +7,7 @@ from typing import Any
 
 from skfem import Basis
 
-from ..checks import Array, number
+from ..checks import Array, kind_of, number
 from ..errors import InputError
 from ..mesh.elements import same_mesh, sampled
 from ..mesh.read import about
@@ -315,10 +315,19 @@ def plain_copy(candidate: Candidate, name: str | None = None) -> Candidate:
     )
 
 
+def with_state(problem: Problem, candidate: Any) -> Any:
+    """The candidate with the state that the equation gives its parameter, where it has none."""
+    if not isinstance(candidate, Candidate) or candidate.state is not None or not problem.states:
+        return candidate
+    found = plain_copy(candidate)
+    found._state = stored(problem.solve(problem.check_parameter(found.parameter)), "state")
+    return found
+
+
 def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     """`candidate` if it belongs to `problem`: right type, right mesh, right shapes, finite and real."""
     if not isinstance(candidate, Candidate):
-        raise InputError(f"got a {type(candidate).__name__}; expected a femcert.Candidate")
+        raise InputError(f"got {kind_of(candidate)}; expected a femcert.Candidate")
     if candidate._mesh is not None and not same_mesh(candidate._mesh, problem.mesh):
         raise InputError(f"candidate {candidate.name!r} was made on another mesh than the problem's")
     problem.check_parameter(candidate.parameter)

@@ -119,7 +119,9 @@ class Data(Shown):
             raise InputError("nothing is said of the noise; expected std=, relative= or covariance=")
         floor, share = _per_sensor(std, y, "std"), _per_sensor(relative, y, "relative")
         if relative is None:
-            found._set(frozen(given), floor**2)
+            if not np.all(floor[kept] > 0.0):
+                raise InputError("std is 0 for some reading; expected positive standard deviations")
+            found._set(frozen(given), np.where(kept, floor, 1.0) ** 2)
             found._law = Gaussian(zeta)
             return found
         about = np.abs(y if reference is None else _per_sensor(reference, y, "reference", least=-np.inf))
@@ -134,7 +136,7 @@ class Data(Shown):
         most = np.hypot(share * (np.abs(y) + z * floor) / (1.0 - z * share), floor)
         found._set(frozen(given), np.where(kept, used, 1.0) ** 2)
         found._options = {"std": std, "relative": relative, "reference": about, "confidence": confidence}
-        found._law = Gaussian(zeta, frozen((most / used)[kept]), spent, proven=reference is not None)
+        found._law = Gaussian(zeta, frozen(most[kept] / used[kept]), spent, proven=reference is not None)
         return found
 
     @classmethod

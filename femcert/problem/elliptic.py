@@ -51,6 +51,8 @@ class EllipticSource(LinearProblem):
         the lumped problem is the classical finite-difference scheme.
     """
 
+    any_class = False
+
     def __init__(
         self,
         basis: Basis,
@@ -109,6 +111,8 @@ class EllipticCoefficient(NonlinearProblem):
         ``"exp"`` (q is the log-conductivity) or ``"identity"`` (q itself; it must stay positive).
     """
 
+    any_class = False
+
     def __init__(
         self,
         basis: Basis,
@@ -164,7 +168,7 @@ class EllipticCoefficient(NonlinearProblem):
             return super()._operator(u, q)
         # Residual and derivative of one parameter need the same matrix.
         if self._assembled is None or not np.array_equal(self._assembled[0], q):
-            A = self._diffusion.matrix(self._conductivity(np.asarray(self._parameter_basis.interpolate(q))))
+            A = self._diffusion.matrix(self._conductivity(np.asarray(self._terms[0].parameters(q)["q"])))
             self._assembled = q.copy(), A if self.boundary.operator is None else A + self.boundary.operator
         return self._assembled[1]
 
@@ -199,7 +203,8 @@ def is_lumped(mass: str) -> bool:
 def lumped_load(basis: Basis, parameters: ParameterSpace) -> Any:
     """The row-sum form of ``(q, v)``, or None (the consistent form) where q lives on another element than v."""
     mass = mass_matrix(basis, lumped=True)
-    return mass if type(check_space(parameters).basis.elem) is type(basis.elem) else None
+    home = check_space(parameters).basis
+    return mass if home is not None and type(home.elem) is type(basis.elem) else None
 
 
 def _reaction_matrix(basis: Basis, c: Any, lumped: bool) -> Any:

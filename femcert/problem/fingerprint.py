@@ -36,8 +36,10 @@ def fingerprint(problem: Problem) -> dict[str, Array]:
     space, mesh = problem.parameters, problem.mesh
     p = np.array([[0.0, 1.0]]) if mesh is None else mesh.p
     box = np.stack([p.min(axis=1), p.max(axis=1)], axis=1)
-    x = np.linspace(0.0, 1.0, space.size)[None] if mesh is None else space.basis.doflocs
-    M, W = space.weight if mesh is None else mass_matrix(space.basis), _waves(x, box)
+    if space.basis is None:
+        M, W = space.weight, _waves(np.linspace(0.0, 1.0, space.size)[None], np.array([[0.0, 1.0]]))
+    else:
+        M, W = mass_matrix(space.basis), _waves(space.basis.doflocs, box)
     norms = np.sqrt(np.sum(W * (M @ W), axis=0))
     B = csc_matrix(space.matrix)
     sizes = np.sqrt(np.asarray(B.multiply(M @ B).sum(axis=0)).ravel())

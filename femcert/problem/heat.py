@@ -54,6 +54,8 @@ class HeatInitial(LinearProblem):
         ``"consistent"`` or ``"lumped"``.
     """
 
+    any_class = False
+
     def __init__(
         self,
         basis: Basis,

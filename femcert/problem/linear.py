@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, issparse
-from skfem import Basis, BilinearForm, LinearForm, asm
+from scipy.sparse import diags
+from skfem import Basis
 
-from ..checks import Array, freeze_sparse, frozen, real_vector
-from ..errors import InputError, SolveError
+from ..checks import Array, freeze_sparse, frozen
+from ..errors import SolveError
 from ..linalg import Factorization
-from ..mesh.assembly import mass_form
-from ..mesh.elements import mass_matrix
 from .algebraic import error_in_data
 from .base import EquationProblem
 from .boundary import Value
@@ -23,6 +21,7 @@ from .forward import ROUNDING, SizedMap, dense
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
+from .terms import bilinear, linear, load_matrix
 
 # Entries of a forward matrix that is cheap enough to be made for a gradient alone.
 SMALL_FORWARD_MATRIX = 10_000_000
@@ -36,11 +35,13 @@ class LinearProblem(SizedMap, EquationProblem):
     basis
         Basis of the state.
     operator
-        ``a(u, v)`` as a ``BilinearForm`` or as an assembled sparse matrix.
+        ``a(u, v)`` as a ``BilinearForm`` or as an assembled sparse matrix. Here and below a pair ``(form, basis)``
+        says where a form is integrated, such as ``(form, FacetBasis(mesh, element, facets=...))``, and a list is a sum.
     load
-        ``l(q, v)``, trial function q on the parameter's basis; form or matrix. Default: ``(q, v)``.
+        ``l(q, v)``, trial function q on the parameter's basis; form, pair, matrix or list. Default: ``(q, v)``, on the
+        boundary part of a `TraceSpace`. For a `ProductSpace` a list, or a mapping by name: one entry for each factor.
     source
-        Known load ``f(v)``: a ``LinearForm`` or an assembled vector.
+        Known load ``f(v)``: a ``LinearForm``, a pair, an assembled vector, or a list.
     parameters, sensors
         The admissible class and the observations.
     dirichlet, neumann, robin
@@ -50,6 +51,8 @@ class LinearProblem(SizedMap, EquationProblem):
     lumped
         Measure strong residuals with the lumped instead of the consistent mass matrix.
     """
+
+    any_class = True
 
     def __init__(
         self,
@@ -69,13 +72,10 @@ class LinearProblem(SizedMap, EquationProblem):
         super().__init__(
             basis, parameters, sensors, dirichlet=dirichlet, neumann=neumann, robin=robin, lumped=lumped
         )
-        A = _matrix(operator, basis, basis, "operator")
+        A = bilinear(operator, basis, "operator")
         self.operator = freeze_sparse(A if self.boundary.operator is None else A + self.boundary.operator)
-        trial, test = _load_bases(parameters.basis, basis)
-        if load is None:
-            load = mass_matrix(basis) if trial is basis else mass_form
-        self.load = freeze_sparse(_matrix(load, trial, test, "load"))
-        self.source = _vector(source, basis)
+        self.load = freeze_sparse(load_matrix(load, parameters, basis))
+        self.source = linear(source, basis, "source")
         if self.boundary.load is not None:
             self.source = self.source + self.boundary.load
         self.source = frozen(self.source)
@@ -205,7 +205,7 @@ class LinearProblem(SizedMap, EquationProblem):
         """State of the zero parameter; None where nothing is prescribed, so that it is zero."""
         if self.boundary.homogeneous and not self.source.any():
             return None
-        return frozen(self.solve(np.zeros(self.parameters.basis.N)))
+        return frozen(self.solve(np.zeros(self.parameters.size)))
 
     @cached_property
     def offset(self) -> Array:
@@ -217,29 +217,3 @@ class LinearProblem(SizedMap, EquationProblem):
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
         return 0.0 if self._rest_state is None else self.lost_to_rounding(data, self._rest_state)
-
-
-def _load_bases(parameter: Basis, state: Basis) -> tuple[Basis, Basis]:
-    """Bases with one quadrature, fine enough for the product of a parameter and a state."""
-    if parameter is state:
-        return state, state
-    if parameter.elem.maxdeg > state.elem.maxdeg:
-        return parameter, parameter.with_element(state.elem)
-    return state.with_element(parameter.elem), state
-
-
-def _matrix(form: Any, trial: Basis, test: Basis, name: str) -> Any:
-    matrix = asm(form, trial, test) if isinstance(form, BilinearForm) else form
-    if not issparse(matrix):
-        raise InputError(f"{name} is a {type(form).__name__}; expected a BilinearForm or a sparse matrix")
-    if matrix.shape != (test.N, trial.N):
-        raise InputError(f"{name} has shape {matrix.shape}; expected ({test.N}, {trial.N})")
-    if np.iscomplexobj(matrix) or not np.all(np.isfinite(matrix.data)):
-        raise InputError(f"{name} has complex, NaN or infinite entries; expected finite real numbers")
-    return csr_matrix(matrix, dtype=np.float64)
-
-
-def _vector(source: Any, basis: Basis) -> Array:
-    if source is None:
-        return np.zeros(basis.N)
-    return real_vector(asm(source, basis) if isinstance(source, LinearForm) else source, basis.N, "source")

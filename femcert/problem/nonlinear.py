@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from skfem import Basis, BilinearForm, LinearForm, asm
+from skfem import Basis, BilinearForm, LinearForm
 
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError, SolveError
@@ -19,6 +19,7 @@ from .forward import ROUNDING, Linearization, dense
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy
+from .terms import derivatives_of, terms_of
 
 MOST_NEWTON_STEPS = 50
 MOST_HALVINGS = 30
@@ -84,11 +85,15 @@ class NonlinearProblem(EquationProblem):
     Parameters
     ----------
     equation
-        ``R(u, q; v)`` as a ``LinearForm`` in v; the fields are ``w["u"]`` and ``w["q"]``.
+        ``R(u, q; v)`` as a ``LinearForm`` in v; the fields are ``w["u"]`` and ``w["q"]``. Here and below a pair
+        ``(form, basis)`` says where a form is integrated, such as ``(form, FacetBasis(mesh, element, facets=...))``,
+        and a list is a sum. The fields of a `ProductSpace` have the names of its factors; one that lives on a part of
+        the boundary is known there only.
     state_derivative
         ``R_u(u, q)[du; v]`` as a ``BilinearForm``, with the same fields.
     parameter_derivative
-        ``R_q(u, q)[dq; v]``, trial function on the parameter's basis.
+        ``R_q(u, q)[dq; v]``, trial function on the parameter's basis. For a `ProductSpace` a list, or a mapping by
+        name: one entry for each factor.
     dirichlet, neumann, robin
         Boundary conditions; see `femcert.problem.boundary.boundary_conditions`.
     linear_in_state
@@ -97,13 +102,15 @@ class NonlinearProblem(EquationProblem):
         Say True where ``R_u`` is symmetric positive definite: a faster factorization.
     """
 
+    any_class = True
+
     def __init__(
         self,
         basis: Basis,
         *,
-        equation: LinearForm,
-        state_derivative: BilinearForm,
-        parameter_derivative: BilinearForm,
+        equation: Any,
+        state_derivative: Any,
+        parameter_derivative: Any,
         parameters: ParameterSpace,
         sensors: Sensors,
         dirichlet: Value | Mapping[str, Value] | None = None,
@@ -113,16 +120,9 @@ class NonlinearProblem(EquationProblem):
         definite: bool = False,
     ) -> None:
         super().__init__(basis, parameters, sensors, dirichlet=dirichlet, neumann=neumann, robin=robin)
-        for name, form, kind in (
-            ("equation", equation, LinearForm),
-            ("state_derivative", state_derivative, BilinearForm),
-            ("parameter_derivative", parameter_derivative, BilinearForm),
-        ):
-            if not isinstance(form, kind):
-                raise InputError(f"{name} is a {type(form).__name__}; expected a skfem {kind.__name__}")
-        self._forms = (equation, state_derivative, parameter_derivative)
-        same = parameters.basis is basis
-        self._parameter_basis = basis if same else basis.with_element(parameters.basis.elem)
+        self._terms = terms_of(equation, parameters, basis, "equation", LinearForm)
+        self._state_terms = terms_of(state_derivative, parameters, basis, "state_derivative", BilinearForm)
+        self._parameter_terms = derivatives_of(parameter_derivative, parameters, basis, "parameter_derivative")
         self.linear_in_state = linear_in_state
         self.definite = definite
         self._latest: Tangent | None = None
@@ -188,11 +188,8 @@ class NonlinearProblem(EquationProblem):
         """
         return self.linearize(parameter).matrix
 
-    def _fields(self, u: Array, q: Array) -> dict[str, Any]:
-        return {"u": self.basis.interpolate(u), "q": self._parameter_basis.interpolate(q)}
-
     def _equation(self, u: Array, q: Array) -> Array:
-        R = _real(asm(self._forms[0], self.basis, **self._fields(u, q)), "equation")
+        R = _real(sum(term.vector(u, q) for term in self._terms), "equation")
         if self.boundary.operator is not None:
             R = R + self.boundary.operator @ u
         if self.boundary.load is not None:
@@ -201,12 +198,11 @@ class NonlinearProblem(EquationProblem):
         return np.asarray(R)
 
     def _operator(self, u: Array, q: Array) -> Any:
-        A = _real(asm(self._forms[1], self.basis, **self._fields(u, q)).tocsr(), "state derivative")
+        A = _real(sum(term.matrix(u, q) for term in self._state_terms), "state derivative")
         return A if self.boundary.operator is None else A + self.boundary.operator
 
     def _coupling(self, u: Array, q: Array) -> Any:
-        form, fields = self._forms[2], self._fields(u, q)
-        C = _real(asm(form, self._parameter_basis, self.basis, **fields).tocsr(), "parameter derivative")
+        C = _real(sum(term.matrix(u, q) for term in self._parameter_terms), "parameter derivative")
         if not np.all(np.isfinite(C.data)):
             raise SolveError("the parameter derivative has NaN or infinite entries")
         return C

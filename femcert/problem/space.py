@@ -12,19 +12,14 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import diags, identity, issparse
 from skfem import Basis
 
-from ..checks import (
-    Array,
-    freeze_sparse,
-    frozen,
-    number,
-    real_vector,
-)
+from ..checks import Array, freeze_sparse, frozen, number, real_vector
 from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, field_degree, mass_matrix
-from ..shown import Shown, of_basis
+from ..shown import of_basis
+from .carrier import Carried
 from .constraints import (
     Ball,
     Bounds,
@@ -44,7 +39,7 @@ INNER = ("l2", "euclidean")
 MEMBER = 1e-9
 
 
-class ParameterSpace(Shown):
+class ParameterSpace(Carried):
     """Parameters ``q = B c`` on the dofs of `basis`.
 
     Parameters
@@ -220,7 +215,7 @@ class ParameterSpace(Shown):
         if issparse(norm):
             result.ball = Ball(size, "matrix", checked_norm(norm, self.size), centre=middle)
         else:
-            check_norm_name(norm, self.basis)
+            check_norm_name(norm, self.carrier)
             result.ball = Ball(size, norm, None, unit, middle)
         if samples is not None:
             found, n = sampled_size(samples, self.size, confidence, result.ball_norm)
@@ -268,7 +263,7 @@ class ParameterSpace(Shown):
         result.remainder = Remainder(tau)
         if norm is None:
             return result
-        check_norm_name(norm, self.basis)
+        check_norm_name(norm, self.carrier)
         form = self.form(norm, number(length, "length", above=0.0))
         share = largest_outside(form, self.weight, self.matrix)
         result.remainder = Remainder(tau * share, source=f" ({norm} norm of the truth at most {tau:.4g})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,6 +19,7 @@ from ..mesh.elements import field_degree, lagrange
 from ..mesh.locate import interpolation_matrix
 from ..mesh.vectors import is_vector, nodal_vectors, scalar_basis
 from ..problem.base import Problem
+from ..problem.space import ParameterSpace
 from ..selection import Selection
 from .scene import Scene, known_stability
 
@@ -37,8 +39,9 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     ``difference_state``, learned minus baseline; ``weakest_direction``, which the sensors see least; and with the rule
     `Dominance` ``deciding_truth``. States at several times are ``state_0``, ``state_1`` and so on. On cells:
     piecewise constant parameters, and ``baseline_indicators``, ``learned_indicators``, the share of each element in the
-    physics residual, where the problem offers its strong form. Vector fields have three numbers at each node. P2 and
-    Q2 are written as quadratic cells, so nothing is lost. The file appears whole or not at all, XDMF too, whose numbers
+    physics residual, where the problem offers its strong form. Parameters on a part of the boundary are NaN elsewhere;
+    of several unknowns each has its name: ``parameter_flux``. Vector fields have three numbers at each node. P2 and Q2
+    are written as quadratic cells, so nothing is lost. The file appears whole or not at all, XDMF too, whose numbers
     are inside.
 
     Parameters
@@ -53,16 +56,16 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     scene = Scene.of(selection, problem)
     if scene is None:
         raise InputError("a selection from a file has no mesh; give the problem, too")
-    if scene.problem.mesh is None:
+    if scene.problem.mesh is None and scene.problem.basis is None:
         raise InputError("the problem has no mesh to write fields on; Selection.save writes the numbers")
     sheet = FieldSheet(scene.problem)
     _add_reconstructions(sheet, selection, scene)
     for role, found in scene.physics()[0].items():
         sheet.cell_data[f"{role}_indicators"] = [found.indicators]
     if (weakest := known_stability(selection, scene)[0]) is not None and weakest.weakest is not None:
-        sheet.add("weakest_direction", weakest.weakest, scene.problem.parameters.basis)
+        sheet.add_parameter("weakest_direction", weakest.weakest, scene.problem.parameters)
     if selection.comparison is not None and selection.comparison.truth is not None:
-        sheet.add("deciding_truth", selection.comparison.truth, scene.problem.parameters.basis)
+        sheet.add_parameter("deciding_truth", selection.comparison.truth, scene.problem.parameters)
     target = Path(path)
     with written(target) as draft:
         _WRITERS[target.suffix](draft, sheet.mesh())
@@ -73,8 +76,9 @@ class FieldSheet:
     """Fields of a problem, gathered on one mesh: with quadratic cells if one of its bases is quadratic."""
 
     def __init__(self, problem: Problem) -> None:
-        bases = [scalar_basis(b) for b in (problem.basis, problem.parameters.basis) if b is not None]
-        finest = max(bases, key=field_degree)
+        spaces = [factor for factor, _ in problem.parameters.factors.values()] or [problem.parameters]
+        bases = [problem.basis, *(space.carrier for space in spaces)]
+        finest = max((scalar_basis(b) for b in bases if b is not None), key=field_degree)
         # Cells need corners, also where all there is are piecewise constants.
         self._basis: Basis = finest if field_degree(finest) else finest.with_element(lagrange(finest.mesh, 1))
         self.point_data: dict[str, Array] = {}
@@ -100,6 +104,15 @@ class FieldSheet:
         else:
             self.point_data[name] = self._nodal(np.asarray(values, dtype=float), basis)
 
+    def add_parameter(self, name: str, values: Array, space: ParameterSpace) -> None:
+        """A parameter: on a part of the boundary NaN elsewhere, of several unknowns each one by its name."""
+        if space.factors:
+            for factor, (each, part) in space.factors.items():
+                self.add_parameter(f"{name}_{factor}", values[part], each)
+        elif space.carrier is not None:
+            where = space.extend(np.ones(space.size)) > 0.0 if space.facets is not None else None
+            self.add(name, values if where is None else np.where(where, space.extend(values), np.nan), space.carrier)
+
     def _nodal(self, values: Array, basis: Basis) -> Array:
         if type(basis.elem) is type(self._basis.elem):
             return values
@@ -122,17 +135,20 @@ class FieldSheet:
 
 def _add_reconstructions(sheet: FieldSheet, selection: Selection, scene: Scene) -> None:
     problem = scene.problem
-    for what, basis in (("parameter", problem.parameters.basis), ("state", problem.basis)):
+    for what, add in (
+        ("parameter", partial(sheet.add_parameter, space=problem.parameters)),
+        ("state", partial(sheet.add, basis=problem.basis)),
+    ):
         selected = getattr(selection, what)
         if selected is not None:
-            sheet.add(what, selected, basis)
+            add(what, selected)
         fields = {role: getattr(candidate, what) for role, candidate in scene.candidates.items()}
         known = {role: np.asarray(values) for role, values in fields.items() if values is not None}
         for role, values in known.items():
-            sheet.add(f"{role}_{what}", values, basis)
+            add(f"{role}_{what}", values)
         # One may be a whole trajectory where the other has the observation times.
         if len(known) == 2 and known["learned"].shape == known["baseline"].shape:
-            sheet.add(f"difference_{what}", known["learned"] - known["baseline"], basis)
+            add(f"difference_{what}", known["learned"] - known["baseline"])
 
 
 def _write_vtu(path: Path, mesh: meshio.Mesh) -> None:

@@ -76,15 +76,6 @@ def picture(
     return Picture(title, caption, Markup(_embedded(text.getvalue(), name, title)), wide)
 
 
-def again(made: Picture, old: str, name: str, title: str) -> Picture:
-    """The same picture under another name and title, for a place beside it."""
-    from markupsafe import Markup, escape
-
-    svg = re.sub(rf'\b(id="|url\(#|href="#){re.escape(old)}-', rf"\g<1>{name}-", str(made.svg))
-    svg = svg.replace(f'aria-label="{escape(made.title)}"', f'aria-label="{escape(title)}"', 1)
-    return Picture(title, made.caption, Markup(svg), made.wide)
-
-
 def axes_within(figure: Any, left: float, bottom: float, right: float, top: float) -> Any:
     """Axes with margins in inches: the same in all pictures, and far quicker than a layout that measures texts."""
     width, height = figure.get_size_inches()

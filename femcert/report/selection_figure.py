@@ -47,6 +47,8 @@ def plot_selection(
     """
 
     def draw() -> Any:
+        if problem.parameters.basis is None:
+            raise InputError("plot_selection draws fields in the domain; this problem's parameters are none")
         fields = _fields(selection, problem, truth, baseline, learned)
         dimension = problem.parameters.basis.mesh.dim()
         if dimension not in (1, 2):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..stability import Stability
 from . import style
 from .fields import LINE_MARGINS, elements_picture, field_picture, legend_above, lines_picture, value_limits
 from .html import render
-from .pictures import INK, Picture, again, axes_within, picture
+from .pictures import INK, Picture, axes_within, picture
 from .scene import Scene, known_stability
 from .selection_words import (
     PART_WORDS,
@@ -35,6 +35,7 @@ PART_COLOURS = {
     "trials": "blue", "admissibility": "red", "other": "grey", "whole": "blue",
 }  # fmt: skip
 NO_MESH = "The problem has no mesh to draw on: it is known by matrices only."
+NO_FIELD = "The parameter is no field in the domain: write_fields writes it on the nodes where it lives."
 NO_PROBLEM = "A selection from a file holds no mesh: write_report(..., problem=...) draws its fields."
 LOOKS: dict[str, dict[str, Any]] = {
     "baseline": {"color": style.BLUE, "linewidth": 2.0},
@@ -44,20 +45,44 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class Labels:
+    """What a page is about, and what its parameter is called.
+
+    Attributes
+    ----------
+    title, quantity, unit
+        Any of them may be empty.
+    """
+
+    title: str = ""
+    quantity: str = ""
+    unit: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Of the maps of the parameter."""
+        name = f"The {self.quantity}" if self.quantity else "The parameter"
+        return f"{name} in {self.unit}" if self.unit else name
+
+
 def selection_page(
     selection: Selection,
     *,
     problem: Problem | None = None,
     timings: Mapping[str, float] | None = None,
     origin: Mapping[str, str] | None = None,
+    labels: Labels | None = None,
 ) -> str:
     """A selection as HTML; `problem` is where the fields of a loaded selection live, `timings` are in seconds."""
     if problem is not None:
         check_problem(problem)
     times, scene = _timing_rows(timings or {}), Scene.of(selection, problem)
     decision, why = decision_words(selection)
+    labels = labels or Labels()
     return render(
         "selection.html",
+        labels=labels,
         selection=selection,
         decision=decision,
         why=why,
@@ -70,22 +95,25 @@ def selection_page(
         regions=_region_rows(selection),
         confidence=_confidence_rows(selection),
         experiments=[] if scene is None else experiment_rows(scene),
-        sections=_sections(selection, scene),
+        sections=_sections(selection, scene, labels),
         provenance=[*(origin or {}).items(), *provenance(selection, scene)],
         timings=times,
     )
 
 
-def _sections(selection: Selection, scene: Scene | None) -> list[tuple[str, str, Section]]:
+def _sections(selection: Selection, scene: Scene | None, labels: Labels) -> list[tuple[str, str, Section]]:
     """Headings, what they are about, and their pictures."""
     sight = ("What the sensors see", "The direction that they see least is where the data say least about the truth.")
     if scene is None:
         return [("The reconstructions", "", Section([], NO_PROBLEM)), (*sight, sight_section(selection, None))]
     if scene.problem.mesh is None:
-        return [("The reconstructions", "", Section([], NO_MESH))]
+        found = [("The reconstructions", "", Section([], NO_MESH if scene.problem.basis is None else NO_FIELD))]
+        if scene.problem.basis is not None:
+            found.append(("The state", _state_words(selection), state_section(selection, scene)))
+        return found
     chosen = "the learned candidate" if selection.accepted else "the baseline"
     found = [
-        ("The parameter", f"Selected is {chosen}. Candidates share one scale.", parameter_section(selection, scene)),
+        (labels.heading, f"Selected is {chosen}. Candidates share one scale.", parameter_section(selection, scene)),
         ("The state", _state_words(selection), state_section(selection, scene)),
         ("Where the physics residual is", "The share of each element.", indicator_section(scene)),
         (*sight, sight_section(selection, scene)),
@@ -197,7 +225,7 @@ def _maps(what: str, basis: Any, fields: dict[str, Array]) -> dict[str, Picture]
         if same is None:
             made[role] = field_picture(name, title, basis, values, limits=limits)
         else:
-            made[role] = again(made[same], f"{what}-{same}", name, title)
+            made[same] = replace(made[same], title=f"{made[same].title}, {role}")
     return made
 
 

@@ -14,7 +14,7 @@ from ..files import write_csv, write_text
 from ..problem.base import Problem
 from ..selection import Selection
 from ..study import Study
-from .selection_page import selection_page
+from .selection_page import Labels, selection_page
 from .study import study_page
 
 COLUMNS = ("candidate", "name", "selected", "quantity", "value", "side", "source", "status")
@@ -27,6 +27,9 @@ def write_report(
     problem: Problem | None = None,
     timings: Mapping[str, float] | None = None,
     origin: Mapping[str, str] | None = None,
+    title: str = "",
+    quantity: str = "",
+    unit: str = "",
 ) -> Path:
     """Write a page about a study or a selection: HTML with its pictures inside, nothing loaded from anywhere.
 
@@ -44,7 +47,9 @@ def write_report(
     timings
         Seconds of each step, for the page of a selection.
     origin
-        Where a selection comes from, such as its files: shown before all else that the page knows of it.
+        Where a selection comes from, such as its files: shown before all else that is known of it.
+    title, quantity, unit
+        What a selection is about, what its parameter is called, and its unit: "Leak under the dam", "source", "W/m²".
     """
     if not isinstance(path, (str, Path)) or Path(path).suffix.lower() not in (".html", ".htm"):
         raise InputError(f"path is {str(path)!r}; expected a file name that ends in .html")
@@ -53,7 +58,8 @@ def write_report(
             raise InputError("problem, timings and origin are for selections; a study has its own")
         text = study_page(result)
     elif isinstance(result, Selection):
-        text = selection_page(result, problem=problem, timings=timings, origin=origin)
+        labels = Labels(title, quantity, unit)
+        text = selection_page(result, problem=problem, timings=timings, origin=origin, labels=labels)
     else:
         raise InputError(f"result is a {type(result).__name__}; expected a Study or a Selection")
     write_text(path, text)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import kind_of
 from ..problem.base import Problem
 from ..problem.candidate import Candidate, plain_copy
 from ..problem.data import Data
@@ -38,10 +39,10 @@ def usable(solver: Any, problem: Problem, data: Data) -> Candidate:
     result = solver
     if not isinstance(solver, Candidate):
         if not callable(solver):
-            raise CandidateFailure(f"it is a {type(solver).__name__}; expected a Candidate or a callable")
+            raise CandidateFailure(f"it is {kind_of(solver)}; expected a Candidate or a callable")
         result = solver(problem, data)
     if not isinstance(result, Candidate):
-        raise CandidateFailure(f"it returned a {type(result).__name__}; expected a Candidate")
+        raise CandidateFailure(f"it returned {kind_of(result)}; expected a Candidate")
     return plain_copy(result)
 
 

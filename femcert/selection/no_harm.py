@@ -11,11 +11,11 @@ import numpy as np
 
 from ..certificate import Certificate, Comparison, Dominance, Judge, Rule
 from ..certificate.rule import judge_of
-from ..checks import number
+from ..checks import kind_of, number
 from ..errors import CandidateError, FemcertError, InconsistentError, InputError, MissingPackageError, SolveError
 from ..linalg import package_of
 from ..problem.base import Problem, check_problem
-from ..problem.candidate import Candidate, check_candidate, plain_copy
+from ..problem.candidate import Candidate, check_candidate, plain_copy, with_state
 from ..problem.data import Data
 from ..timing import stage
 from .guard import CandidateFailure, attempt, usable
@@ -129,7 +129,7 @@ def no_harm(
     rule = next(iter(judges.values())).rule if judges else rule
     record: dict[str, Any] = {"rule": _recorded(problem, rule), "tolerance": margin}
     try:
-        safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline)
+        safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline, rule)
     except FemcertError:
         if isinstance(refusal, InconsistentError):
             # What is wrong with the data says more than how a baseline notices it.
@@ -164,7 +164,7 @@ def _checked(problem: Any, data: Any, rule: Any, tolerance: Any, time_limit: Any
     check_problem(problem)
     problem.check_data(data)
     if not isinstance(rule, Rule):
-        raise InputError(f"rule is a {type(rule).__name__}; expected a rule such as OperationalRadius(...)")
+        raise InputError(f"rule is {kind_of(rule)}; expected a rule such as Dominance()")
     margin = number(tolerance, "tolerance", least=0.0)
     return margin, None if time_limit is None else number(time_limit, "time_limit", above=0.0)
 
@@ -308,6 +308,8 @@ def _judged(
         if isinstance(failure.__cause__, (ImportError, MissingPackageError)):
             raise SetupFailure(f"the learned candidate cannot be made here: {failure.__cause__}") from None
         raise
+    if not judge.rule.uses_state:
+        candidate = attempt(lambda: with_state(problem, candidate), None)
     attempt(lambda: check_candidate(problem, candidate), None)
     try:
         other = attempt(lambda: _certified(judge, candidate, "learned"), None)
@@ -359,9 +361,9 @@ def _chance(confidence: Confidence | None, *, accepted: bool) -> str:
 
 
 @stage("baseline")
-def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
+def _baseline(problem: Problem, data: Data, baseline: Any, rule: Rule) -> Candidate:
     if not (isinstance(baseline, Candidate) or callable(baseline)):
-        raise InputError(f"baseline is a {type(baseline).__name__}; expected a Candidate or a callable")
+        raise InputError(f"baseline is {kind_of(baseline)}; expected a Candidate or a callable")
     try:
         result = baseline if isinstance(baseline, Candidate) else attempt(lambda: baseline(problem, data), None)
     except CandidateFailure as failure:
@@ -369,6 +371,6 @@ def _baseline(problem: Problem, data: Data, baseline: Any) -> Candidate:
             raise failure.__cause__ from None
         raise SolveError(f"the baseline failed: {failure}") from failure.__cause__
     try:
-        return plain_copy(check_candidate(problem, result))
+        return plain_copy(check_candidate(problem, result if rule.uses_state else with_state(problem, result)))
     except InputError as error:
         raise SolveError(f"the baseline is not usable: {error}") from None

@@ -40,7 +40,7 @@ class SquaredNorm:
         if issparse(penalty):
             form = checked_norm(penalty, space.size)
         else:
-            check_norm_name(penalty, space.basis)
+            check_norm_name(penalty, space.carrier)
             length = 1.0 if space.ball is None else space.ball.length
             form = space.form(penalty, length)
         B = space.matrix

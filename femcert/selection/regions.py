@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import FemcertError, InconsistentError, InputError, MissingPackageError, UncertifiedError
 from ..evidence import Functional, IntervalTable, RegionClaims, as_functional, evidence
+from ..evidence.tables import finite
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -33,10 +34,11 @@ class Regions:
 
     def __init__(self, problem: Problem, data: Data, regions: Any) -> None:
         self.table, self.failure, space = None, "", problem.parameters
+        self._fit: dict[str, float | None] = {}
         asked = [as_functional(each, space) for each in _listed(regions)]
         self._weights = np.array([each.weights(space) for each in asked])
         try:
-            self.table = _table(problem, data, asked)
+            self.table, self._fit = _table(problem, data, asked)
         except FemcertError as error:
             if isinstance(error, InputError) and not isinstance(error, MissingPackageError):
                 raise
@@ -47,7 +49,7 @@ class Regions:
         if self.table is None:
             return None
         values = {name: (self._weights @ each.parameter).tolist() for name, each in candidates.items()}
-        return RegionClaims(self.table, {name: tuple(claimed) for name, claimed in values.items()})
+        return RegionClaims(self.table, {name: tuple(claimed) for name, claimed in values.items()}, **self._fit)
 
 
 def _listed(regions: Any) -> list[Any]:
@@ -60,7 +62,7 @@ def _listed(regions: Any) -> list[Any]:
 
 
 @stage("regions")
-def _table(problem: Problem, data: Data, asked: list[Functional]) -> IntervalTable:
+def _table(problem: Problem, data: Data, asked: list[Functional]) -> tuple[IntervalTable, dict[str, float | None]]:
     found = evidence(problem, data)
     p = found.p_value
     # Below the level of the noise, and for noise within a level where nothing is consistent.
@@ -69,6 +71,7 @@ def _table(problem: Problem, data: Data, asked: list[Functional]) -> IntervalTab
     table = found.table(asked)
     open_ = [interval.name for interval in table if not np.isfinite(interval.half_length)]
     if open_:
-        what = "expected a class within a ball, space.within_ball(radius), or other regions"
-        raise UncertifiedError(f"the data say nothing of {', '.join(map(repr, open_))}; {what}")
-    return table
+        what = "expected a class within a ball, space.within_ball(radius), [class.ball] in a case file"
+        raise UncertifiedError(f"the data say nothing of {', '.join(map(repr, open_))}; {what}; or other regions")
+    least = None if problem.parameters.ball is None else finite(found.least_norm.value)
+    return table, {"p_value": finite(p) if found.law.zeta else None, "least_norm": least}

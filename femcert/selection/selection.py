@@ -16,7 +16,7 @@ import numpy as np
 
 from ..bound import Bound
 from ..certificate import Certificate, Comparison
-from ..checks import Array, frozen, number, real_array, real_vector
+from ..checks import Array, frozen, kind_of, number, real_array, real_vector
 from ..errors import InputError
 from ..evidence import RegionClaims
 from ..evidence.tables import finite
@@ -314,7 +314,7 @@ def _digest(record: dict[str, Any]) -> str:
 
 def _file_name(path: Any) -> Path:
     if not isinstance(path, (str, Path)):
-        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+        raise InputError(f"path is {kind_of(path)}; expected a file name")
     return Path(path)
 
 

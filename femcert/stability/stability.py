@@ -257,7 +257,7 @@ def stability(
         raise InputError(
             f"the admissible class has k = {k} coordinates but there are only m = {m} observations, so C_stab is "
             "infinite; expected k <= m: add sensors, take a smaller class, or a ball: space.within_ball(radius), "
-            "class.ball in a case file"
+            "[class.ball] in a case file"
         )
     large = method is None and k > MOST_DENSE and guarantee == "discrete"
     if method == "sparse" or (large and problem.linearize(at).everywhere):

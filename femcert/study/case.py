@@ -2,6 +2,11 @@
 
 .. code-block:: toml
 
+    [case]                          # optional, for the page
+    title = "Leak under the fault"
+    quantity = "source"
+    unit = "W/m2"
+
     [mesh]
     file = "fault.msh"              # relative to this file; anything that load_mesh reads
 
@@ -82,7 +87,7 @@ import numpy as np
 from skfem import Basis, Mesh
 
 from ..certificate import Rule
-from ..checks import known_keys, naming, number
+from ..checks import kind_of, known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
 from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
@@ -96,6 +101,7 @@ from .keys import Table, check_choice, checked_table, parsed_file, shown
 from .kinds import BASELINES, CLASSES, RULES, candidate_of, read_mesh
 from .level import Case
 from .measurements import Measurements
+from .outputs import files_of, labels_of
 from .refinement import Plan
 from .truths import BOUNDING, admissible, regions_of
 
@@ -103,14 +109,11 @@ Made = TypeVar("Made")
 
 COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
 SECTIONS = (
-    "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "regions", "baseline", "candidate", "rule",
-    "output",
+    "case", "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "regions", "baseline", "candidate",
+    "rule", "output",
 )  # fmt: skip
 NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate")
 REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
-# All files that a case may write, the page last; and those that it writes unless it says otherwise.
-OUTPUTS = ("selection.json", "summary.csv", "fields.vtu", "fields.xdmf", "report.html")
-FILES = tuple(name for name in OUTPUTS if name != "fields.xdmf")
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class CertifyCase:
         The files that it was read from, by their keys.
     noise
         Where the noise level comes from, in words.
+    labels
+        Title, quantity and unit for the page, as `write_report` takes them.
     """
 
     problem: Problem
@@ -139,6 +144,7 @@ class CertifyCase:
     files: tuple[str, ...]
     inputs: dict[str, Path]
     noise: str
+    labels: dict[str, Any]
 
     def select(self) -> Selection:
         """The decision."""
@@ -225,7 +231,7 @@ def read_case(path: str | Path) -> RefineCase:
 
 def _read(path: str | Path, build: Callable[[Mapping[str, Any], Path], Made]) -> Made:
     if not isinstance(path, (str, Path)):
-        raise InputError(f"path is a {type(path).__name__}; expected a file name")
+        raise InputError(f"path is {kind_of(path)}; expected a file name")
     path = Path(path)
     try:
         return build(parsed_file(path), path.parent)
@@ -275,7 +281,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     tolerance = number(more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
     rule: Rule | None = None if decides is None else decides()
     asked = Table.read(record["regions"], "regions", regions_of) if "regions" in record else None
-    files = _files(record.get("output", {}))
+    files = files_of(record.get("output", {}))
     named = [*candidates.values(), *([] if solver is None else [solver])]
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     return CertifyCase(
@@ -294,6 +300,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
         }
         | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
         noise=parts[0].dataset.noise_words(),
+        labels=labels_of(record.get("case", {})),
     )
 
 
@@ -319,17 +326,6 @@ def _made(candidates: dict[str, Table], problem: Problem, folder: Path) -> Candi
     made = {name: _from_file(table, problem, folder) for name, table in candidates.items()}
     alone = [table.key for table in candidates.values()] == ["candidate"]
     return made["candidate"] if alone else made
-
-
-def _files(value: Any) -> tuple[str, ...]:
-    """The section ``output``."""
-    known_keys(checked_table(value, "output"), ("files",), "output")
-    wanted = value.get("files", FILES)
-    if not isinstance(wanted, (list, tuple)) or not wanted:
-        raise InputError(f"output.files is {shown(wanted)}; expected a list of files")
-    for i, name in enumerate(wanted):
-        check_choice(name, OUTPUTS, f"output.files[{i}]")
-    return tuple(name for name in OUTPUTS if name in wanted)
 
 
 def _problem_and_data(

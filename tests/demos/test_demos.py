@@ -274,6 +274,37 @@ def test_evidence_on_l_shape(run):
     demo.check(demo.main(seed=3))
 
 
+def test_heated_rod(run):
+    found = run("ex16_heated_rod").found
+    # The script has compared them with the published ones; here is what its first lines say.
+    assert found.fitted["flux"] == pytest.approx(18.415, abs=0.002)
+    assert found.fitted["exchange"] == pytest.approx(0.0019143, abs=2e-7)
+    assert found.linearized["known"]["flux"].half_length == pytest.approx(0.285, abs=0.002)
+    assert found.linearized["unknown"]["flux"].half_length == pytest.approx(0.301, abs=0.002)
+    assert found.exact["unknown"] == pytest.approx([0.0018841, 0.0019448], abs=3e-7)
+    # Published intervals are not certain to hold, but the two agree on what is possible.
+    low, high = found.proved["unknown"]
+    assert low < found.given["unknown"].lower.value < found.given["unknown"].upper.value < high
+
+
+def test_exact_claims_of_the_rod_cover(run):
+    """Whatever the flux is, the true coefficient passes, and the flux is covered where it is given: 200 draws each."""
+    demo = run("ex16_heated_rod")
+    rod, exchange = demo.Rod(), 2.3e-3
+    at = rod.nonlinear.linearize(rod.both.field([7.0, exchange / demo.UNIT]))
+    start = fc.Data.gaussian(at.predicted, std="unknown")
+    # The direction of the test does not depend on the flux: that of the demo is the one for a flux of one.
+    problems = {"exchange": fc.ForwardMap(at.matrix), "flux": rod.given(exchange)}
+    asked = {"exchange": ([0.0, 1.0], 0.0), "flux": (fc.Flux(rod.basis, "heated"), 7.0)}
+    rng, passed = np.random.default_rng(0), dict.fromkeys(asked, 0)
+    for _ in range(200):
+        data = fc.Data.gaussian(start.values + 0.3 * rng.standard_normal(15), std="unknown")
+        for name, (functional, value) in asked.items():
+            passed[name] += fc.evidence(problems[name], data).interval(functional).contains(value)
+    # The 0.5 % quantile of Binomial(200, 0.95).
+    assert min(passed.values()) >= 181
+
+
 def test_beam_load(run):
     demo = run("ex19_beam_load")
     answer = demo.answer

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.special import chdtri
 from scipy.stats import norm
-from skfem import Basis, ElementTriP1
+from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
 from zoo import l_shape, source
 
 import femcert as fc
@@ -329,6 +329,13 @@ def test_what_cannot_be_asked():
         fc.evidence(problem, data(problem, np.zeros(9)), guarantee="certain")
     with pytest.raises(fc.InputError, match="functionals"):
         found.table([])
+
+
+def test_a_region_without_elements_is_called_by_its_name():
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 5)), ElementLineP1())
+    for region in (lambda x: x[0] > 2.0, []):
+        with pytest.raises(fc.InputError, match="the region 'lung' has no element"):
+            fc.Mean(basis, np.array(region, int) if region == [] else region, name="lung")
 
 
 def test_a_table_says_that_the_data_contradict_the_class(tmp_path):

@@ -104,7 +104,7 @@ def test_bad_files(tmp_path):
             fc.Candidate.from_file(problem, path)
     with pytest.raises(fc.InputError, match=r"\.txt.*expected a file name that ends in \.npz"):
         fc.Candidate(q, q).save(tmp_path / "net.txt")
-    with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
+    with pytest.raises(fc.InputError, match="no such file"):
         fc.Candidate.from_file(problem, tmp_path / "missing.npz")
     path = tmp_path / "net.npz"
 

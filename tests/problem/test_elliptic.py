@@ -261,7 +261,7 @@ def test_residual_and_boundary_defect():
         ({"reaction": -1.0}, "reaction takes the value -1"),
         ({"mass": "diagonal"}, "mass is 'diagonal'"),
         ({"parameters": None}, "parameters is a NoneType"),
-        ({"sensors": np.eye(3)}, "sensors is a ndarray"),
+        ({"sensors": np.eye(3)}, "sensors is an ndarray"),
         ({"sensors": fc.MatrixSensors(np.ones((1, 3)))}, "sensors expect 3 dofs, but basis has 25"),
     ],
 )

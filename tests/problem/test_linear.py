@@ -274,7 +274,7 @@ def test_the_noise_level_is_what_a_user_can_know(kind):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"operator": np.eye(25)}, "operator is a ndarray"),
+        ({"operator": np.eye(25)}, "operator is an ndarray"),
         ({"operator": known_source}, "operator is a LinearForm"),
         ({"operator": identity(7).tocsr()}, r"operator has shape \(7, 7\)"),
         ({"operator": csr_matrix(np.full((25, 25), np.nan))}, "operator has complex, NaN or infinite entries"),

@@ -35,6 +35,19 @@ def test_relative_errors_about_a_reference_cover():
             fc.Data.gaussian(0.0 * y, **wrong)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_relative_error_of_a_missing_reading_is_nothing():
+    data = fc.Data.gaussian([0.5, np.nan, 0.4], relative=0.1)
+    np.testing.assert_allclose(data.whiten(np.array([0.5, np.nan, 0.4])), 10.0)
+
+
+def test_a_deviation_of_zero_is_called_so():
+    with pytest.raises(fc.InputError, match="std is 0 for some reading"):
+        fc.Data.gaussian([1.0, 2.0], std=[0.1, 0.0])
+    # That of a reading which is missing is not asked for.
+    assert fc.Data.gaussian([1.0, np.nan], std=[0.1, 0.0]).count == 1
+
+
 @pytest.mark.parametrize("covariance", [None, "matrix"])
 def test_missing_readings_are_left_out(covariance):
     rng = np.random.default_rng(0)

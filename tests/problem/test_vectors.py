@@ -8,7 +8,7 @@ from skfem.helpers import ddot, dot, eye, sym_grad, trace
 
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
-from femcert.mesh.vectors import nodal_vectors
+from femcert.mesh.vectors import dof_components, nodal_vectors
 
 LAME, SHEAR = 1.5, 1.0
 POINTS = np.array([[0.3, 0.3], [0.7, 0.3], [0.5, 0.7], [0.25, 0.75], [0.8, 0.8]])
@@ -197,29 +197,57 @@ def test_traction_and_displacement_given_on_boundaries():
 
 
 def test_unknown_traction():
-    """The load is a form on facets; the parameter is a function of the domain, of which only the trace counts."""
+    """Of vectors on the right side, without another load; and of its vertical component alone, by a form."""
     basis = square(3)
+    clamped = {"dirichlet": {"left": 0.0}}
+    traction = fc.TraceSpace(basis, "right", functions=shapes()[:2])
+    problem = body_force(basis, traction, **clamped)
+    truth = traction.field([0.5, -1.0])
     side = FacetBasis(basis.mesh, basis.elem, facets="right", intorder=2)
-    load = asm(BilinearForm(lambda q, v, _: dot(q, v)), side)
-    problem = body_force(basis, fc.FunctionSpace(basis, shapes()[:2]), load=load, dirichlet={"left": 0.0})
-    truth = problem.parameters.field([0.5, -1.0])
+    given = body_force(
+        basis,
+        fc.FunctionSpace(basis, shapes()[:2]),
+        load=asm(BilinearForm(lambda q, v, _: dot(q, v)), side),
+        **clamped,
+    )
+    u = problem.solve(truth)
+    np.testing.assert_allclose(u, given.solve(given.parameters.field([0.5, -1.0])), rtol=0, atol=1e-12 * abs(u).max())
     table = fc.evidence(problem, problem.simulate(truth, noise=0.01, seed=3)).table(
         [fc.Flux(basis, "right", component=i) for i in (0, 1)]
     )
     for interval, value in zip(table.intervals, (0.5, -1.0), strict=True):
         assert interval.lower <= value <= interval.upper
         assert interval.upper.value - interval.lower.value < 0.5
+    upright = fc.TraceSpace(basis.with_element(ElementTriP1()), "right", functions=[lambda x: 1.0 + 0.0 * x[0]])
+    load = BilinearForm(lambda q, v, _: q * v[1])
+    alone = body_force(basis, upright, load=load, **clamped)
+    np.testing.assert_allclose(
+        alone.solve(upright.field([-1.0])), problem.solve(traction.field([0.0, -1.0])), rtol=0, atol=1e-12
+    )
 
 
-@pytest.mark.parametrize("space", ["functions", "full", "regions"])
+def test_balls_of_tractions():
+    """On a slanted side: of q = (s, 2 - s) with the arc length s on a side of length 1, gradients (1, -1)."""
+    c, s = np.cos(0.4), np.sin(0.4)
+    straight = MeshTri().refined(2)
+    basis = Basis(MeshTri(np.array([[c, -s], [s, c]]) @ straight.p, straight.t), ElementVector(ElementTriP2()))
+    space = fc.TraceSpace(basis, lambda x: c * x[0] + s * x[1] > 1.0 - 1e-9)
+    along = -s * space.points[0] + c * space.points[1]
+    q = np.where(dof_components(basis)[space.dofs] == 0, along, 2.0 - along)
+    assert space.norm(q) ** 2 == pytest.approx(1 / 3 + 7 / 3, rel=1e-12)
+    assert q @ space.form("h1-seminorm", 0.5) @ q == pytest.approx(0.25 * 2.0, rel=1e-11)
+
+
+@pytest.mark.parametrize("space", ["functions", "full", "regions", "traces"])
 def test_adjoint(space):
     basis = square(2)
     spaces = {
         "functions": fc.FunctionSpace(basis, shapes()),
         "full": fc.FullSpace(basis),
         "regions": fc.RegionSpace(basis, [np.arange(16), np.arange(16, 32)]),
+        "traces": fc.TraceSpace(basis, "right"),
     }
-    problem = body_force(basis, spaces[space])
+    problem = body_force(basis, spaces[space], dirichlet={"left": 0.0})
     rng = np.random.default_rng(0)
     q, y = rng.standard_normal(problem.parameters.size), rng.standard_normal(10)
     left = y @ problem.forward.apply(q[:, None])[:, 0]

@@ -2,7 +2,9 @@
 
 import csv
 
+import numpy as np
 import pytest
+from skfem import Basis, ElementLineP1, MeshLine
 from test_selection_page import in_regions, page, read, selection
 
 import femcert as fc
@@ -26,6 +28,25 @@ def test_the_table_of_regions():
     assert "0 of 2 regions in which the data refute what is returned" in words
     assert "All rows hold together" in words
     assert "claims" in words
+    assert "p-value" not in words.lower()  # noise within a level
+
+
+def test_how_well_the_class_explains_the_data(tmp_path):
+    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    space = fc.FullSpace(basis).within_ball(2.0, norm="h1", length=0.3)
+    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)))
+    exact = problem.observe(problem.solve(np.sin(3.0 * basis.doflocs[0])))
+    data = fc.Data.gaussian(exact + 1e-3 * np.random.default_rng(0).standard_normal(9), std=1e-3)
+    solver, regions = fc.Tikhonov(choose="gcv"), [fc.Mean(basis, lambda x: x[0] < 0.5, name="west")]
+    found = fc.no_harm(problem, data, baseline=solver, learned=solver, regions=regions)
+    evidence = fc.evidence(problem, data)
+    assert found.regions.p_value == pytest.approx(evidence.p_value)
+    assert found.regions.least_norm == pytest.approx(evidence.least_norm.value)
+    words = " ".join(read(selection_page(found))[1].split())
+    assert f"P-value of the class {evidence.p_value:.2g}: a tiny one speaks against" in words
+    assert f"have the norm {evidence.least_norm.value:.3g} at least." in words
+    found.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").regions.fit == found.regions.fit
 
 
 def test_the_table_of_candidates():

@@ -100,7 +100,7 @@ MAKE = {
 }
 # The others differ from these in words only, or in a picture that is tested alone.
 PAGES = [name for name in MAKE if name != "rejected"]
-IN_PLANE = {"accepted": 12, "crash": 7, "heat": 10, "tomography": 6, "dominance": 13, "blind": 5}
+IN_PLANE = {"accepted": 10, "crash": 5, "heat": 8, "tomography": 5, "dominance": 11, "blind": 3}
 
 
 @cache

@@ -228,3 +228,17 @@ def test_what_slips_in_does_not_run(browser, tmp_path):
     assert EVIL in browser.run("document.body.innerText")
     injected = "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);"
     assert browser.run(f"{injected} window.ran === undefined") is True
+
+
+@pytest.mark.parametrize("name", ["several", "dominance"])
+def test_on_a_phone_no_reason_is_cut_off(browser, pages, name):
+    browser.open(pages[name], width=390)
+    cut = """[...document.querySelectorAll(".noted")].filter(table => {
+        const box = table.parentElement.getBoundingClientRect();
+        return [...table.querySelectorAll("th, td")].some(cell => {
+            const inside = cell.getBoundingClientRect();
+            return inside.width < 40 || inside.right > box.right + 1 || cell.scrollWidth > cell.clientWidth + 1;
+        });
+    }).length"""
+    assert browser.run("document.querySelectorAll('.noted').length") >= 2
+    assert browser.run(cut) == 0

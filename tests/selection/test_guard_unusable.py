@@ -183,9 +183,9 @@ def test_bad_time_limits(problem, data, truth, limit):
     [
         (None, ("returned a NoneType", "expected a Candidate")),
         ((np.zeros(21), np.zeros(21)), ("returned a tuple",)),
-        (np.zeros(21), ("returned a ndarray",)),
+        (np.zeros(21), ("returned an ndarray",)),
         ({"state": 1}, ("returned a dict",)),
-        (fc.Candidate, ("returned a type",)),
+        (fc.Candidate, ("returned the class Candidate",)),
     ],
 )
 def test_what_is_not_a_candidate(problem, data, result, words):
@@ -194,7 +194,13 @@ def test_what_is_not_a_candidate(problem, data, result, words):
 
 @pytest.mark.parametrize("learned", [None, 3.0, "network.pt", np.zeros(21)])
 def test_what_is_neither_candidate_nor_callable(problem, data, learned):
-    check_fallback(problem, data, learned, f"it is a {type(learned).__name__}", "expected a Candidate or a callable")
+    check_fallback(problem, data, learned, f" {type(learned).__name__}", "expected a Candidate or a callable")
+
+
+@pytest.mark.parametrize(("given", "words"), [(np.zeros(2), "an ndarray"), (fc.Dominance, "the class Dominance")])
+def test_what_is_no_rule_is_said_in_english(problem, data, given, words):
+    with pytest.raises(fc.InputError, match=f"rule is {words}; expected a rule such as Dominance"):
+        fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-3), learned=fc.Tikhonov(weight=1e-2), rule=given)
 
 
 def test_callables_of_the_wrong_signature(problem, data):
@@ -257,3 +263,13 @@ def test_properties_of_odd_types(problem, data, truth):
     for name, value in (("state", "u"), ("parameter", [[1.0], [2.0, 3.0]]), ("optimality", "tiny")):
         kind = type("Odd", (fc.Candidate,), {name: property(lambda self, v=value: v)})
         check_fallback(problem, data, kind(problem.solve(truth), truth, 0.0), "raised")
+
+
+@pytest.mark.parametrize("rule", [fc.ExactRadius(), fc.Dominance()])
+def test_rules_that_do_not_look_at_states_compute_them(problem, data, rule):
+    whole = [fc.Candidate.from_coefficients(problem, c) for c in ([1.0, 0.5, 0.3], [1.0, -0.4, 0.2])]
+    bare = [fc.Candidate(None, each.parameter) for each in whole]
+    found = [fc.no_harm(problem, data, baseline=pair[0], learned=pair[1], rule=rule) for pair in (whole, bare)]
+    assert found[0].learned is not None
+    assert found[0].to_dict() == found[1].to_dict()
+    assert fc.certify(problem, data, bare[1], rule).radius == found[0].learned.radius

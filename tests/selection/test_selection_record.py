@@ -220,6 +220,14 @@ def test_options_of_a_rule_of_a_user(tmp_path):
     assert "option factor" in page
 
 
+def test_an_answer_of_zero_has_no_share():
+    problem = source()
+    learned = fc.Candidate.from_coefficients(problem, np.zeros(3))
+    found = selection_of(problem, learned=learned, rule=fc.ExactRadius())
+    assert found.learned.scale_of_answer.startswith("more than any share of the L2 norm of the answer: the data do not")
+    assert "inf" not in str(found)
+
+
 def test_an_infinite_radius_is_loaded_again(tmp_path):
     selection = selection_of(source(), rule=Own(factor=math.inf))
     assert selection.status == "undecided"

@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2
 
 import femcert as fc
+from femcert.cli import main
 from femcert.study.case import read_certify_case
 from femcert.study.measurements import Dataset
 
@@ -305,3 +306,18 @@ def test_rules(write, tmp_path, words, expected):
     case = read_certify_case(tmp_path / "case.toml")
     assert case.rule == expected
     assert case.tolerance == 0.25
+
+
+def test_title_quantity_and_unit_are_on_the_page(tmp_path):
+    assert main(["certify", "--example", str(tmp_path / "case"), "--quiet"]) == 0
+    path = tmp_path / "case" / "case.toml"
+    text = path.read_text(encoding="utf-8")
+    labels = '[case]\ntitle = "Leak under <the dam>"\nquantity = "source"\nunit = "W/m2"\n\n'
+    path.write_text(labels + text, encoding="utf-8")
+    assert main(["certify", str(path), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Leak under &lt;the dam&gt;" in page
+    assert "The source in W/m2" in page
+    path.write_text(labels.replace("unit", "units") + text, encoding="utf-8")
+    with pytest.raises(fc.InputError, match="unknown key 'case.units'"):
+        read_certify_case(path)

@@ -1,0 +1,323 @@
+"""Unknowns on a part of the boundary, forms with their own bases: closed forms, adjoints, Taylor tests, coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from orders import errors, fitted_order, taylor_order
+from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, FacetBasis, LinearForm, MeshTri
+from skfem.helpers import dot, grad
+from zoo import inside_points, unit_basis
+
+import femcert as fc
+
+WAVE = np.pi
+
+
+@BilinearForm
+def diffusion(u, v, w):
+    return dot(grad(u), grad(v))
+
+
+@BilinearForm
+def mass(u, v, w):
+    return u * v
+
+
+def exact(x):
+    """Harmonic, zero on the right, at the bottom and on top."""
+    return np.sinh(WAVE * (1.0 - x[0])) * np.sin(WAVE * x[1])
+
+
+def gradient(x):
+    s, c = np.sinh(WAVE * (1.0 - x[0])), np.cosh(WAVE * (1.0 - x[0]))
+    return [-WAVE * c * np.sin(WAVE * x[1]), WAVE * s * np.cos(WAVE * x[1])]
+
+
+def flux_of(x):
+    """The normal derivative on the left."""
+    return WAVE * np.cosh(WAVE) * np.sin(WAVE * x[1])
+
+
+def side(basis, name="left"):
+    return FacetBasis(basis.mesh, basis.elem, facets=name)
+
+
+ELSEWHERE = dict.fromkeys(("right", "bottom", "top"), 0.0)
+
+
+def trace_problem(basis, space=None, sensors=5, **options):
+    """The flux into the left side is unknown."""
+    chosen = {"operator": diffusion, "dirichlet": ELSEWHERE, "definite": True, **options}
+    space = fc.TraceSpace(basis, "left") if space is None else space
+    points = fc.PointSensors(basis, inside_points(basis, count=sensors))
+    return fc.LinearProblem(basis, parameters=space, sensors=points, **chosen)
+
+
+def nitsche(basis, penalty=40.0):
+    """Values on the left side as an unknown, weakly."""
+
+    @BilinearForm
+    def operator(u, v, w):
+        return penalty / w.h * u * v - dot(grad(u), w.n) * v - u * dot(grad(v), w.n)
+
+    @BilinearForm
+    def load(q, v, w):
+        return penalty / w.h * q * v - q * dot(grad(v), w.n)
+
+    left = side(basis)
+    return trace_problem(basis, operator=[diffusion, (operator, left)], load=(load, left))
+
+
+def robin(basis):
+    """``du/dn + 2 u`` is unknown."""
+    return trace_problem(basis, operator=[diffusion, (BilinearForm(lambda u, v, w: 2.0 * u * v), side(basis))])
+
+
+@pytest.mark.parametrize(
+    ("build", "datum"),
+    [(trace_problem, flux_of), (nitsche, exact), (robin, lambda x: flux_of(x) + 2.0 * exact(x))],
+    ids=["flux", "values", "robin"],
+)
+def test_state_in_closed_form(build, datum):
+    for name, order in (("tri P1", 2), ("tri P2", 3), ("quad Q1", 2)):
+        sizes, found = np.array([8, 16, 32]), []
+        for n in sizes:
+            basis = unit_basis(name, n)
+            problem = build(basis)
+            u = problem.solve(datum(problem.parameters.points))
+            found.append(errors(basis, u, exact, gradient))
+        in_l2, in_h1 = np.array(found).T
+        assert fitted_order(1.0 / sizes, in_l2) == pytest.approx(order, abs=0.3)
+        assert fitted_order(1.0 / sizes, in_h1) == pytest.approx(order - 1, abs=0.3)
+
+
+def test_norms_on_the_boundary():
+    basis = unit_basis("tri P2", 4)
+    space = fc.TraceSpace(basis, lambda x: (x[0] == 0.0) | (x[1] == 0.0))
+    x, y = space.points
+    q = 1.0 + 2.0 * y + x**2
+    # On the left 1 + 2 y, at the bottom 1 + x².
+    square, slope = (27.0 - 1.0) / 6.0 + 1.0 + 2.0 / 3.0 + 1.0 / 5.0, 4.0 + 4.0 / 3.0
+    assert space.norm(q) ** 2 == pytest.approx(square, rel=1e-12)
+    assert q @ (space.form("h1-seminorm") @ q) == pytest.approx(slope, rel=1e-12)
+    assert space.within_ball(1.0, length=0.5).ball_norm(q) ** 2 == pytest.approx(square + 0.25 * slope, rel=1e-12)
+    flux = fc.Flux(basis, lambda x: x[0] == 0.0)
+    assert flux.value(space, q) == pytest.approx(2.0, rel=1e-12)
+    c, rest = space.project(q)
+    assert np.abs(c - q).max() < 1e-12
+    assert np.abs(rest).max() < 1e-12
+
+
+def test_pairs_are_what_boundary_conditions_are():
+    basis = unit_basis("quad Q1", 5)
+    left = side(basis)
+    alpha = BilinearForm(lambda u, v, w: (1.0 + w.x[1]) * u * v)
+    given = LinearForm(lambda v, w: np.cos(w.x[1]) * v)
+    own = trace_problem(basis, fc.FullSpace(basis), operator=[diffusion, (alpha, left)], source=[(given, left)])
+    conditions = {"left": (lambda x: 1.0 + x[1], lambda x: np.cos(x[1]))}
+    other = trace_problem(basis, fc.FullSpace(basis), robin=conditions)
+    q = np.random.default_rng(0).standard_normal(basis.N)
+    assert own.solve(q) == pytest.approx(other.solve(q), rel=1e-3)
+    # With the quadrature of the conditions, to rounding.
+    fine = FacetBasis(basis.mesh, basis.elem, facets="left", intorder=2 * basis.elem.maxdeg + 1)
+    own = trace_problem(basis, fc.FullSpace(basis), operator=[diffusion, (alpha, fine)], source=(given, fine))
+    assert own.solve(q) == pytest.approx(other.solve(q), rel=1e-11, abs=1e-13)
+
+
+def test_a_load_of_a_field_on_facets():
+    """A field in the domain whose trace is the flux: that of the class of traces."""
+    basis = unit_basis("tri P1", 6)
+    traces = trace_problem(basis)
+    whole = trace_problem(basis, fc.FullSpace(basis), load=(mass, side(basis)))
+    q = np.random.default_rng(1).standard_normal(basis.N)
+    assert whole.solve(q) == pytest.approx(traces.solve(traces.parameters.restrict(q)), rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("build", [trace_problem, nitsche, robin])
+def test_adjoint(build):
+    problem = build(unit_basis("tri P2", 5))
+    rng = np.random.default_rng(0)
+    q, w = rng.standard_normal((problem.parameters.size, 2)), rng.standard_normal((problem.observation_count, 2))
+    assert np.sum(problem.forward.apply(q) * w) == pytest.approx(np.sum(q * problem.forward.adjoint(w)), rel=1e-10)
+    exact_data = problem.observe(problem.solve(q[:, 0]))
+    assert problem.forward.apply(q)[:, 0] + problem.offset == pytest.approx(exact_data, rel=1e-10)
+
+
+def nonlinear(basis):
+    """A source in the domain, a flux on the left, an exchange coefficient on the right: ``-Laplace u + u³ = f``."""
+    left, right = side(basis), side(basis, "right")
+    space = fc.ProductSpace(
+        {
+            "source": fc.CosineSpace(basis, 3),
+            "flux": fc.TraceSpace(basis, "left"),
+            "exchange": fc.TraceSpace(basis, "right", functions=[lambda x: 1.0 + 0.0 * x[0], lambda x: x[1]]),
+        }
+    )
+    return fc.NonlinearProblem(
+        basis,
+        equation=[
+            LinearForm(lambda v, w: dot(grad(w["u"]), grad(v)) + (w["u"] ** 3 - w["source"]) * v),
+            (LinearForm(lambda v, w: -w["flux"] * v), left),
+            (LinearForm(lambda v, w: w["exchange"] * (w["u"] - 1.0) * v), right),
+        ],
+        state_derivative=[
+            BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 3.0 * w["u"] ** 2 * u * v),
+            (BilinearForm(lambda u, v, w: w["exchange"] * u * v), right),
+        ],
+        parameter_derivative={
+            "source": BilinearForm(lambda q, v, w: -q * v),
+            "flux": (BilinearForm(lambda q, v, w: -q * v), left),
+            "exchange": (BilinearForm(lambda q, v, w: q * (w["u"] - 1.0) * v), right),
+        },
+        parameters=space,
+        sensors=fc.PointSensors(basis, inside_points(basis, count=6)),
+        dirichlet={},
+    )
+
+
+@pytest.mark.parametrize("name", ["tri P1", "tri P2"])
+def test_taylor(name):
+    problem = nonlinear(unit_basis(name, 4))
+    space, rng = problem.parameters, np.random.default_rng(2)
+    at = rng.standard_normal(space.dimension)
+    at[space.coordinates_of("exchange")] = [2.0, 0.5]
+    data = fc.Data(problem.observe(problem.solve(space.field(0.9 * at))), 0.1)
+    for part in ("source", "flux", "exchange"):
+        step = np.zeros(space.dimension)
+        step[space.coordinates_of(part)] = 0.5
+
+        def readings(t, step=step):
+            return problem.observe(problem.solve(space.field(at + t * step)))
+
+        def misfit(t, step=step):
+            return 0.5 * data.norm(readings(t, step) - data.values) ** 2
+
+        jacobian = problem.jacobian(space.field(at))
+        assert taylor_order(readings, jacobian @ step) == pytest.approx(2.0, abs=0.2)
+        slope = problem.misfit_gradient(space.field(at), data) @ step
+        assert taylor_order(misfit, slope, (0.05, 0.025, 0.0125)) == pytest.approx(2.0, abs=0.2)
+    tangent, w = problem.linearize(space.field(at)), rng.standard_normal((6, 1))
+    q = rng.standard_normal((space.size, 1))
+    assert np.sum(tangent.apply(q) * w) == pytest.approx(np.sum(q * tangent.adjoint(w)), rel=1e-9)
+
+
+def test_an_exchange_coefficient_is_found_from_exact_data():
+    problem = nonlinear(unit_basis("tri P1", 5))
+    space = fc.ProductSpace([s for s, _ in problem.parameters.factors.values()])
+    truth = np.zeros(space.dimension)
+    truth[space.coordinates_of(2)] = [2.0, 0.5]
+    truth[space.coordinates_of(1)] = 1.0
+    exact_data = problem.observe(problem.solve(space.field(truth)))
+    start = truth + 0.01 * np.random.default_rng(0).standard_normal(truth.size)
+    found = fc.GaussNewton(weight=1e-12, start=start, reference=start)(problem, fc.Data(exact_data, 1e-8))
+    assert problem.observe(found.state) == pytest.approx(exact_data, abs=1e-8)
+
+
+def test_coverage_of_intervals_and_radii_of_a_flux():
+    """Two functions of y as the flux: an interval and a radius, each at 95 % in 200 draws of the noise."""
+    from scipy.stats import binom
+
+    basis = unit_basis("tri P1", 6)
+    space = fc.TraceSpace(basis, "left", functions=[lambda x: 1.0 + 0.0 * x[0], lambda x: x[1]])
+    problem, truth = trace_problem(basis, space, sensors=9), space.field([1.0, -2.0])
+    exact_data, std, mean = problem.observe(problem.solve(truth)), 0.01, fc.Flux(basis, "left")
+    value, covered, wrong, rng = mean.value(space, truth), 0, 0, np.random.default_rng(3)
+    data = fc.Data.gaussian(exact_data, std=std)
+    found = fc.evidence(problem, data)
+    for _ in range(200):
+        data = fc.Data.gaussian(exact_data + std * rng.standard_normal(9), std=std)
+        covered += found.with_data(data).interval(mean).contains(value)
+        baseline = fc.Tikhonov(weight=1e-6)(problem, data)
+        try:
+            wrong += not fc.certify(problem, data, baseline, fc.ExactRadius()).contains(truth)
+        except fc.InconsistentError:
+            # No claim is made.
+            continue
+    least = binom.ppf(0.005, 200, 0.95)
+    assert covered >= least
+    assert wrong <= 200 - least
+
+
+def test_coverage_on_a_ball_of_fluxes():
+    from scipy.stats import binom
+
+    basis = unit_basis("tri P1", 6)
+    space = fc.TraceSpace(basis, "left").within_ball(2.0, norm="h1", length=0.3)
+    problem, mean = trace_problem(basis, space, sensors=9), fc.Flux(basis, "left")
+    shape = np.cos(2.0 * space.points[1])
+    truth, std, rng = shape * (1.999 / space.ball_norm(shape)), 0.01, np.random.default_rng(4)
+    exact_data = problem.observe(problem.solve(truth))
+    found, covered = fc.evidence(problem, fc.Data.gaussian(exact_data, std=std)), 0
+    worst = found.interval(mean)
+    assert worst.limit.value <= worst.half_length <= 1.19 * worst.limit.value
+    for _ in range(200):
+        data = fc.Data.gaussian(exact_data + std * rng.standard_normal(9), std=std)
+        covered += found.with_data(data).interval(mean).contains(mean.value(space, truth))
+    assert covered >= binom.ppf(0.01, 200, 0.95)
+
+
+def test_a_flux_is_judged_like_any_parameter():
+    basis = unit_basis("tri P1", 8)
+    space = fc.TraceSpace(basis, "left", functions=[lambda x: 1.0 + 0.0 * x[0], lambda x: x[1]])
+    problem, truth = trace_problem(basis, space, sensors=9), space.field([1.0, -2.0])
+    data = problem.simulate(truth, noise=0.05, seed=1)
+    for learned, status in ((truth, "accepted"), (truth + 3.0, "rejected")):
+        candidate = fc.Candidate(problem.solve(learned), learned)
+        rule, baseline = fc.Dominance(), fc.Tikhonov(weight=1.0)
+        found = fc.no_harm(problem, data, baseline=baseline, learned=candidate, rule=rule)
+        assert found.status == status
+    assert fc.Candidate.from_coefficients(problem, [1.0, -2.0]).state == pytest.approx(problem.solve(truth))
+    with pytest.raises(fc.InputError, match="no mesh"):
+        fc.Candidate.from_functions(problem, parameter=lambda x: x[1])
+
+
+def bases():
+    mesh = MeshTri().refined(2).with_boundaries({"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0})
+    return Basis(mesh, ElementTriP1()), Basis(mesh, ElementTriP2())
+
+
+def test_refusals():
+    basis, quadratic = bases()
+    inside = np.flatnonzero(basis.mesh.f2t[1] >= 0)[:2]
+    with pytest.raises(fc.InputError, match="2 facets of 'boundary' lie inside"):
+        fc.TraceSpace(basis, inside)
+    with pytest.raises(fc.InputError, match="did you mean 'left'"):
+        fc.TraceSpace(basis, "lift")
+    space = fc.TraceSpace(basis, "left")
+    with pytest.raises(fc.InputError, match="expected 'l2', 'h1'"):
+        space.within_ball(1.0, norm="h2")
+    with pytest.raises(fc.InputError, match="1 to 5 functions"):
+        fc.TraceSpace(basis, "left", functions=[])
+    with pytest.raises(fc.InputError, match="euclidean"):
+        fc.TraceSpace(basis, "left", inner="h1")
+    with pytest.raises(fc.InputError, match="a boundary of points"):
+        fc.TraceSpace(unit_basis("line P1"), "left").within_ball(1.0, norm="h1-seminorm")
+    with pytest.raises(fc.InputError, match="expected a Flux"):
+        fc.Mean(basis).value(space, np.ones(5))
+    with pytest.raises(fc.InputError, match="4 of its facets are not"):
+        fc.Flux(basis, "right").value(space, np.ones(5))
+    sensors = fc.PointSensors(basis, np.array([[0.4, 0.6]]))
+
+    def build(**options):
+        given = {"operator": diffusion, "parameters": space, "dirichlet": {"right": 0.0}, **options}
+        return fc.LinearProblem(basis, sensors=sensors, **given)
+
+    with pytest.raises(fc.InputError, match="u is given on 4 facets of the unknown"):
+        build(dirichlet=None)
+    with pytest.raises(fc.InputError, match=r"expected a pair \(form, FacetBasis\) on some of these"):
+        build(load=(mass, basis))
+    with pytest.raises(fc.InputError, match=r"expected a pair \(form, FacetBasis\) on some of these"):
+        build(load=(mass, side(basis, "right")))
+    with pytest.raises(fc.InputError, match="another mesh or element"):
+        build(operator=[diffusion, (mass, side(quadratic))])
+    with pytest.raises(fc.InputError, match="expected a pair"):
+        build(operator=(diffusion, mass))
+    with pytest.raises(fc.InputError, match="empty list"):
+        build(operator=[])
+    with pytest.raises(fc.InputError, match="use LinearProblem or NonlinearProblem"):
+        fc.EllipticSource(basis, parameters=space, sensors=sensors, mass="lumped")
+    with pytest.raises(fc.InputError, match="another mesh"):
+        build(parameters=fc.TraceSpace(unit_basis("tri P1", 3), "left"))
+    with pytest.raises(fc.InputError, match="expected a matrix"):
+        build(parameters=fc.CoordinateSpace(2))
