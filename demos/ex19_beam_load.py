@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, ElementVector, FacetBasis, MeshTri, asm
+from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, ElementVector, MeshTri
 from skfem.helpers import ddot, eye, sym_grad, trace
 
 import femcert as fc
@@ -62,17 +62,16 @@ def beam(columns=80):
     mesh = MeshTri.init_tensor(x, y).with_boundaries(ends)
     basis = Basis(mesh, ElementVector(ElementTriP2()))
     scalar = basis.with_element(ElementTriP1())
-    edges = [FacetBasis(mesh, each.elem, facets="top", intorder=4) for each in (scalar, basis)]
     points = np.column_stack([np.linspace(LENGTH / SENSORS, LENGTH, SENSORS), np.zeros(SENSORS)])
     cosines = [lambda x, k=k: np.cos(k * np.pi * x[0] / LENGTH) for k in range(COSINES)]
-    space = fc.FunctionSpace(scalar, cosines)
-    load = space.nearest(scalar.project(true_load))
+    space = fc.TraceSpace(scalar, "top", functions=cosines)
+    load = space.nearest(true_load(space.points))
     # What is known beforehand: a ball in which the true load takes four fifths of the radius.
     ball = space.within_ball(1.25 * space.within_ball(1.0, norm="h1").ball_norm(load), norm="h1")
     problem = fc.LinearProblem(
         basis,
         operator=elasticity,
-        load=asm(downwards, *edges),
+        load=downwards,
         parameters=ball,
         sensors=fc.PointSensors(basis, points, component=1),
         dirichlet={"clamp": 0.0},
@@ -83,15 +82,16 @@ def beam(columns=80):
 
 def asked(problem):
     """The moment about the clamp, the mean load, and that of each half and eighth."""
-    basis = problem.parameters.basis
-    means = [fc.Mean(basis, name="mean load")]
+    space, basis = problem.parameters, problem.parameters.carrier
+    means = [fc.Flux(basis, "top", name="mean load")]
+    middles = basis.mesh.p[0, basis.mesh.facets[:, space.facets]].mean(axis=0)
     for n in PARTS:
         for i in range(n):
             ends = i * LENGTH / n, (i + 1) * LENGTH / n
-            part = np.flatnonzero(np.abs(basis.mesh.p[0, basis.mesh.t].mean(axis=0) - np.mean(ends)) < 0.5 * LENGTH / n)
-            means.append(fc.Mean(basis, part, name=f"x from {ends[0]:g} to {ends[1]:g}"))
-    # The load is constant over the height.
-    return [fc.Moment(basis, lambda x: x[0] / HEIGHT, name="moment about the clamp"), *means]
+            part = space.facets[(middles > ends[0]) & (middles < ends[1])]
+            means.append(fc.Flux(basis, part, name=f"x from {ends[0]:g} to {ends[1]:g}"))
+    # int x q dx, with the mass matrix of the top edge.
+    return [fc.Prediction(space.weight @ space.points[0], name="moment about the clamp"), *means]
 
 
 @dataclass
