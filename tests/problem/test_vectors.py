@@ -3,7 +3,19 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, ElementVector, FacetBasis, LinearForm, MeshTri, asm
+from skfem import (
+    Basis,
+    BilinearForm,
+    ElementQuad2,
+    ElementTriP1,
+    ElementTriP2,
+    ElementVector,
+    FacetBasis,
+    LinearForm,
+    MeshQuad,
+    MeshTri,
+    asm,
+)
 from skfem.helpers import ddot, dot, eye, sym_grad, trace
 
 import femcert as fc
@@ -340,3 +352,33 @@ def test_what_stays_scalar_is_refused():
         fc.certify(problem, data, candidate, fc.GuaranteedRadius())
     with pytest.raises(fc.InputError, match="for scalar ones only"):
         fc.evidence(problem, data).map(radius=0.1)
+
+
+def test_candidates_of_vectors(tmp_path):
+    problem = body_force(square(2))
+    basis = problem.basis
+    candidate = fc.Candidate.from_functions(problem, parameter=shapes()[2], state=displacement)
+    np.testing.assert_allclose(candidate.parameter, basis.project(shapes()[2]), atol=1e-12)
+    assert nodal_vectors(basis, candidate.state)[1][0] == pytest.approx(displacement(basis.doflocs[:, ::2])[0])
+    candidate.save(tmp_path / "net.npz")
+    again = fc.Candidate.from_file(problem, tmp_path / "net.npz")
+    np.testing.assert_array_equal(again.state, candidate.state)
+    with pytest.raises(fc.InputError, match=r"expected \(2, 50\)"):
+        fc.Candidate.from_functions(problem, parameter=lambda x: x[0])
+    data = problem.simulate(problem.parameters.field(np.ones(4)), noise=0.01)
+    found = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-8), learned=candidate, rule=fc.ExactRadius())
+    path = fc.write_fields(found, tmp_path / "fields.vtu", problem=problem)
+    with pytest.raises(fc.InputError, match="expected one number for each"):
+        fc.Candidate.from_file(problem, path)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_quadrilaterals_and_three_components(dim):
+    basis = Basis(MeshQuad().refined(2), ElementVector(ElementQuad2(), dim))
+    q = np.sum([(i + 1.0) * (dof_components(basis) == i) for i in range(dim)], axis=0) * basis.doflocs[0]
+    space = fc.FullSpace(basis)
+    squares = sum((i + 1.0) ** 2 for i in range(dim))
+    assert space.norm(q) ** 2 == pytest.approx(squares / 3, rel=1e-12)
+    assert q @ space.form("h1-seminorm") @ q == pytest.approx(squares, rel=1e-11)
+    expected = np.concatenate([(i + 1.0) * POINTS[:, 0] for i in range(dim)])
+    np.testing.assert_allclose(fc.PointSensors(basis, POINTS)(q), expected, atol=1e-12)
