@@ -121,7 +121,7 @@ class Mean(_OnMesh):
         self, basis: Basis, region: Any = None, *, name: str | None = None, component: int | None = None
     ) -> None:
         found, elements = picked_elements(basis.mesh, region, name)
-        super().__init__(basis, name or found, component)
+        super().__init__(basis, name or _named(found, component), component)
         self.elements = elements
 
     def _of_class(self, space: ParameterSpace) -> Array:
@@ -200,7 +200,7 @@ class Value(_OnMesh):
         self.point = np.atleast_1d(real_vector(np.atleast_1d(point), None, "point"))
         self.radius = number(radius, "radius", above=0.0)
         where = ", ".join(f"{x:.3g}" for x in self.point)
-        super().__init__(basis, name or f"about ({where})", component)
+        super().__init__(basis, name or _named(f"about ({where})", component), component)
 
     def _of_class(self, space: ParameterSpace) -> Array:
         return self._disc(space).matrix.toarray()[0]
@@ -249,7 +249,7 @@ class Flux(_OnMesh):
         self, basis: Basis, boundary: Any = None, *, name: str | None = None, component: int | None = None
     ) -> None:
         found, facets = picked_facets(basis.mesh, boundary, name)
-        super().__init__(basis, name or found, component)
+        super().__init__(basis, name or _named(found, component), component)
         self.facets = facets
 
     def _of_class(self, space: ParameterSpace) -> Array:
@@ -345,6 +345,10 @@ def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Repre
     if len(known) < len(found):
         return None
     return Representers(hstack([each.means for each in known]), hstack([each.rest for each in known]))
+
+
+def _named(what: str, component: int | None) -> str:
+    return what if component is None else f"{what}, component {component}"
 
 
 @LinearForm

@@ -178,6 +178,7 @@ def test_functionals_of_components():
     ):
         assert functional.value(space, q) == pytest.approx(expected, abs=1e-12)
         assert functional.representers(space) is None
+    assert fc.Mean(basis, component=1).name == "domain, component 1"
     with pytest.raises(fc.InputError, match="expected component=0 to 1"):
         fc.Mean(basis).value(space, q)
 
