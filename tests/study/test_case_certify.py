@@ -319,5 +319,5 @@ def test_title_quantity_and_unit_are_on_the_page(tmp_path):
     assert "Leak under &lt;the dam&gt;" in page
     assert "The source in W/m2" in page
     path.write_text(labels.replace("unit", "units") + text, encoding="utf-8")
-    with pytest.raises(fc.InputError, match="unknown key 'case.units'"):
+    with pytest.raises(fc.InputError, match=r"unknown key 'case\.units'"):
         read_certify_case(path)
