@@ -12,9 +12,10 @@ from skfem import Basis, FacetBasis, LinearForm
 
 from ..checks import Array, number, real_vector
 from ..errors import InputError
-from ..mesh.elements import degree, same_mesh
+from ..mesh.elements import degree, field_degree, same_mesh
 from ..mesh.geometry import measures
 from ..mesh.pick import picked_elements, picked_facets
+from ..mesh.vectors import components, is_vector, of_component, scalar_basis
 from ..problem.forward import dense
 from ..problem.sensors import AverageSensors, Representers
 from ..problem.space import ParameterSpace
@@ -58,9 +59,9 @@ class Functional(ABC):
 class _OnMesh(Functional):
     """One that integrates functions on a mesh."""
 
-    def __init__(self, basis: Basis, name: str) -> None:
-        degree(basis)
-        self._mesh, self.name = basis.mesh, name
+    def __init__(self, basis: Basis, name: str, component: int | None = None) -> None:
+        field_degree(basis)
+        self._mesh, self.name, self.component = basis.mesh, name, component
 
     def of_fields(self, space: ParameterSpace) -> Array:
         """See `Functional.of_fields`; of several unknowns it sees the one that is asked for."""
@@ -77,6 +78,18 @@ class _OnMesh(Functional):
             raise InputError(f"{self.name}: the functional was made on another mesh than the parameters")
         return space.basis
 
+    def _scalar(self, whole: Basis) -> Basis:
+        """The basis of the component that is asked for."""
+        if is_vector(whole) and self.component is None:
+            most = components(whole) - 1
+            raise InputError(f"{self.name}: the parameters are vectors; expected component=0 to {most}")
+        return scalar_basis(whole)
+
+    def _of_component(self, whole: Basis, weights: Any) -> Array:
+        """Weights on the dofs of a component, on those of the parameters."""
+        row = csr_matrix(np.asarray(weights)[None])
+        return np.asarray(of_component(whole, row, scalar_basis(whole), self.component).toarray()[0])
+
 
 class Mean(_OnMesh):
     """The mean over a part of the domain, ``∫_R q / |R|``.
@@ -90,6 +103,8 @@ class Mean(_OnMesh):
         the whole domain.
     name
         For tables; default: that of the region.
+    component
+        Of vector parameters: the one that is asked for.
 
     Examples
     --------
@@ -102,18 +117,23 @@ class Mean(_OnMesh):
     0.75
     """
 
-    def __init__(self, basis: Basis, region: Any = None, *, name: str | None = None) -> None:
+    def __init__(
+        self, basis: Basis, region: Any = None, *, name: str | None = None, component: int | None = None
+    ) -> None:
         found, elements = picked_elements(basis.mesh, region, name)
-        super().__init__(basis, name or found)
+        super().__init__(basis, name or _named(found, component), component)
         self.elements = elements
 
     def _of_class(self, space: ParameterSpace) -> Array:
         whole = self._basis(space)
-        part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1))
-        return np.asarray(_integral.assemble(part)) / float(np.sum(part.dx))
+        one = self._scalar(whole)
+        part = Basis(one.mesh, one.elem, elements=self.elements, intorder=2 * max(degree(one), 1))
+        return self._of_component(whole, np.asarray(_integral.assemble(part)) / float(np.sum(part.dx)))
 
-    def representers(self, space: ParameterSpace) -> Representers:
-        """Constant in the region."""
+    def representers(self, space: ParameterSpace) -> Representers | None:
+        """Constant in the region; None for vector parameters."""
+        if is_vector(self._basis(space)):
+            return None
         area = measures(self._basis(space).mesh)
         chosen, n = self.elements, len(self.elements)
         density = csr_matrix((np.full(n, 1.0 / area[chosen].sum()), (chosen, np.zeros(n, int))), shape=(len(area), 1))
@@ -131,21 +151,32 @@ class Moment(_OnMesh):
         f, evaluated at quadrature points: for what follows it is its interpolant there.
     region
         Where it is integrated, as for `Mean`.
+    component
+        Of vector parameters: the one that is asked for.
     """
 
     def __init__(
-        self, basis: Basis, function: Callable[..., Any], *, region: Any = None, name: str = "moment"
+        self,
+        basis: Basis,
+        function: Callable[..., Any],
+        *,
+        region: Any = None,
+        name: str = "moment",
+        component: int | None = None,
     ) -> None:
-        super().__init__(basis, name)
+        super().__init__(basis, name, component)
         if not callable(function):
             raise InputError(f"function is a {type(function).__name__}; expected a function of x")
         self.function, self.elements = function, picked_elements(basis.mesh, region, name)[1]
 
     def _of_class(self, space: ParameterSpace) -> Array:
         whole = self._basis(space)
-        part = Basis(whole.mesh, whole.elem, elements=self.elements, intorder=2 * max(degree(whole), 1) + 2)
-        values = np.broadcast_to(np.asarray(self.function(part.global_coordinates().value), dtype=float), part.dx.shape)
-        return real_vector(np.asarray(LinearForm(lambda v, w: w["f"] * v).assemble(part, f=values)), whole.N, self.name)
+        one = self._scalar(whole)
+        part = Basis(one.mesh, one.elem, elements=self.elements, intorder=2 * max(degree(one), 1) + 2)
+        x = np.asarray(part.global_coordinates())
+        values = np.broadcast_to(np.asarray(self.function(x), dtype=float), part.dx.shape)
+        weights = np.asarray(LinearForm(lambda v, w: w["f"] * v).assemble(part, f=values))
+        return self._of_component(whole, real_vector(weights, one.N, self.name))
 
 
 class Value(_OnMesh):
@@ -159,26 +190,31 @@ class Value(_OnMesh):
         The centre.
     radius
         Of the disc.
+    component
+        Of vector parameters: the one that is asked for.
     """
 
-    def __init__(self, basis: Basis, point: Any, *, radius: float, name: str | None = None) -> None:
+    def __init__(
+        self, basis: Basis, point: Any, *, radius: float, name: str | None = None, component: int | None = None
+    ) -> None:
         self.point = np.atleast_1d(real_vector(np.atleast_1d(point), None, "point"))
         self.radius = number(radius, "radius", above=0.0)
         where = ", ".join(f"{x:.3g}" for x in self.point)
-        super().__init__(basis, name or f"about ({where})")
+        super().__init__(basis, name or _named(f"about ({where})", component), component)
 
     def _of_class(self, space: ParameterSpace) -> Array:
         return self._disc(space).matrix.toarray()[0]
 
-    def representers(self, space: ParameterSpace) -> Representers:
-        """Constant in the disc."""
+    def representers(self, space: ParameterSpace) -> Representers | None:
+        """Constant in the disc; None for vector parameters."""
         return self._disc(space).representers()
 
     def _disc(self, space: ParameterSpace) -> AverageSensors:
         whole = self._basis(space)
-        if degree(whole) == 0:
+        self._scalar(whole)
+        if field_degree(whole) == 0:
             raise InputError("values of piecewise constants are their coordinates; expected a vector or a Mean")
-        return AverageSensors(whole, self.point[None], radius=self.radius)
+        return AverageSensors(whole, self.point[None], radius=self.radius, component=self.component)
 
 
 class Flux(_OnMesh):
@@ -196,6 +232,8 @@ class Flux(_OnMesh):
         midpoints; None: all of the boundary.
     name
         For tables; default: that of the part.
+    component
+        Of vector parameters: the one that is asked for.
 
     Examples
     --------
@@ -207,9 +245,11 @@ class Flux(_OnMesh):
     1.5
     """
 
-    def __init__(self, basis: Basis, boundary: Any = None, *, name: str | None = None) -> None:
+    def __init__(
+        self, basis: Basis, boundary: Any = None, *, name: str | None = None, component: int | None = None
+    ) -> None:
         found, facets = picked_facets(basis.mesh, boundary, name)
-        super().__init__(basis, name or found)
+        super().__init__(basis, name or _named(found, component), component)
         self.facets = facets
 
     def _of_class(self, space: ParameterSpace) -> Array:
@@ -218,8 +258,10 @@ class Flux(_OnMesh):
             outside = len(np.setdiff1d(self.facets, space.facets))
             if outside or not same_mesh(whole.mesh, self._mesh):
                 raise InputError(f"{self.name}: {outside} of its facets are not those that the parameters live on")
-        part = FacetBasis(whole.mesh, whole.elem, facets=self.facets, intorder=2 * max(degree(whole), 1))
-        return np.asarray(space.restrict(_integral.assemble(part))) / float(np.sum(part.dx))
+        one = self._scalar(whole)
+        part = FacetBasis(one.mesh, one.elem, facets=self.facets, intorder=2 * max(degree(one), 1))
+        weights = self._of_component(whole, _integral.assemble(part))
+        return np.asarray(space.restrict(weights)) / float(np.sum(part.dx))
 
 
 class Prediction(Functional):
@@ -303,6 +345,10 @@ def densities(functionals: Sequence[Functional], space: ParameterSpace) -> Repre
     if len(known) < len(found):
         return None
     return Representers(hstack([each.means for each in known]), hstack([each.rest for each in known]))
+
+
+def _named(what: str, component: int | None) -> str:
+    return what if component is None else f"{what}, component {component}"
 
 
 @LinearForm

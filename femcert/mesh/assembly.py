@@ -12,6 +12,7 @@ from skfem.mesh import MeshTri1
 
 from ..checks import Array
 from .geometry import index_facets
+from .vectors import component_matrix, components, is_vector, scalar_basis
 
 
 @BilinearForm
@@ -22,8 +23,8 @@ def diffusion(u: Any, v: Any, w: Any) -> Any:
 
 @BilinearForm
 def mass_form(u: Any, v: Any, _: Any) -> Any:
-    """(u, v)"""
-    return u * v
+    """(u, v), also of vectors"""
+    return dot(u, v) if u.ndim > 2 else u * v
 
 
 def diffusion_matrix(basis: Basis, conductivity: Array) -> Any:
@@ -40,17 +41,28 @@ def diffusion_matrix(basis: Basis, conductivity: Array) -> Any:
 
 
 def stiffness_matrix(basis: Basis) -> Any:
-    """``(grad phi_j, grad phi_i)`` (CSR)."""
+    """``(grad phi_j, grad phi_i)`` (CSR); of vector fields that of each component."""
+    if is_vector(basis):
+        return _by_components(basis, stiffness_matrix(scalar_basis(basis)))
     return diffusion_matrix(basis, np.ones((1, 1)))
 
 
 def consistent_mass(basis: Basis) -> Any:
     """``(phi_j, phi_i)`` (CSR)."""
+    if is_vector(basis):
+        return _by_components(basis, consistent_mass(scalar_basis(basis)))
     if not is_linear_on_triangles(basis):
         return asm(mass_form, basis).tocsr()
     share = np.sum(basis.dx, axis=1) / 12.0
     # A vertex couples to itself as much as to both others of the triangle.
     return _edge_matrix(basis, _edge_sums(basis, [share] * 3), 1.0)
+
+
+def _by_components(basis: Basis, matrix: Any) -> Any:
+    """The matrix that couples each component of a vector field with itself as `matrix` does."""
+    scalar = scalar_basis(basis)
+    picks = [component_matrix(basis, scalar, i) for i in range(components(basis))]
+    return csr_matrix(sum(pick.T @ matrix @ pick for pick in picks))
 
 
 class DiffusionPattern:

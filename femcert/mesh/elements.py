@@ -26,6 +26,7 @@ from skfem.quadrature import get_quadrature
 from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError
 from .assembly import consistent_mass
+from .vectors import components, dof_components, is_vector, scalar_element
 
 # The elements of degree 0, 1 and 2 on each kind of mesh.
 LAGRANGE: dict[Any, tuple[Any, Any, Any]] = {
@@ -51,21 +52,36 @@ def degree(basis: Basis) -> int:
     """Polynomial degree of a supported basis; anything else is an `InputError`."""
     if not isinstance(basis, Basis):
         raise InputError(f"basis is a {type(basis).__name__}; expected a skfem.Basis on the whole mesh")
-    known = LAGRANGE.get(type(basis.mesh))
-    if known is None or type(basis.elem) not in known:
+    if is_vector(basis):
+        raise InputError("the basis has vector fields (ElementVector); what is asked for is known for scalar ones only")
+    return field_degree(basis)
+
+
+def field_degree(basis: Basis) -> int:
+    """`degree` of a field, scalar or vector: that of its components."""
+    if not isinstance(basis, Basis):
+        raise InputError(f"basis is a {type(basis).__name__}; expected a skfem.Basis on the whole mesh")
+    known, element = LAGRANGE.get(type(basis.mesh)), scalar_element(basis)
+    if known is None or type(element) not in known:
         raise InputError(
-            f"{type(basis.elem).__name__} on {type(basis.mesh).__name__} is not supported; expected P1 or P2 on "
+            f"{type(element).__name__} on {type(basis.mesh).__name__} is not supported; expected P1 or P2 on "
             "MeshLine or MeshTri, Q1 or Q2 on MeshQuad (first-order meshes)"
         )
     if basis.nelems != basis.mesh.nelements:
         raise InputError(f"basis covers {basis.nelems} of {basis.mesh.nelements} elements; expected the whole mesh")
-    return known.index(type(basis.elem))
+    return known.index(type(element))
 
 
 def check_state_basis(basis: Basis) -> Basis:
     """`basis` if a state can live on it: supported and continuous."""
-    if degree(basis) == 0:
-        raise InputError(f"{type(basis.elem).__name__} is discontinuous; a state needs degree 1 or 2")
+    degree(basis)
+    return check_field_basis(basis)
+
+
+def check_field_basis(basis: Basis) -> Basis:
+    """The same for scalar and vector fields."""
+    if field_degree(basis) == 0:
+        raise InputError(f"{type(scalar_element(basis)).__name__} is discontinuous; a state needs degree 1 or 2")
     check_quadrature(basis)
     return basis
 
@@ -78,13 +94,14 @@ def check_quadrature(basis: Basis) -> None:
     own, exact = _reference_mass(basis, basis.X, basis.W), _reference_mass(basis, X, W)
     if not np.allclose(own, exact, rtol=0.0, atol=MASS_TOLERANCE):
         raise InputError(
-            f"the quadrature of basis ({basis.W.size} points) is too coarse for {type(basis.elem).__name__}; expected "
-            f"intorder of at least {2 * degree(basis)}"
+            f"the quadrature of basis ({basis.W.size} points) is too coarse for "
+            f"{type(scalar_element(basis)).__name__}; expected intorder of at least {2 * field_degree(basis)}"
         )
 
 
 def _reference_mass(basis: Basis, X: Array, W: Array) -> Array:
-    phi = np.array([np.broadcast_to(basis.elem.lbasis(X, i)[0], W.shape) for i in range(basis.Nbfun)])
+    element, count = scalar_element(basis), basis.Nbfun // components(basis)
+    phi = np.array([np.broadcast_to(element.lbasis(X, i)[0], W.shape) for i in range(count)])
     return np.asarray((phi * W) @ phi.T)
 
 
@@ -122,10 +139,18 @@ def mass_matrix(basis: Basis, *, lumped: bool = False) -> Any:
 
 
 def sampled(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> NDArray[Any]:
-    """`function` (a number or a callable of the scikit-fem coordinates ``x``) at dofs of `basis`, as it is."""
+    """`function` (a number or a callable of the scikit-fem coordinates ``x``) at dofs of `basis`, as it is.
+
+    Of vector fields it gives a row for each component; a number stands for all of them.
+    """
     # A copy: a function may write to what it gets.
     x = np.array(basis.doflocs[:, dofs])
     values = np.asarray(function(x) if callable(function) else function)
+    if is_vector(basis) and values.shape != ():
+        shape = (components(basis), x.shape[1])
+        if values.shape != shape:
+            raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected {shape}")
+        return np.array(values[dof_components(basis)[dofs], np.arange(x.shape[1])])
     if values.shape not in ((), (x.shape[1],)):
         raise InputError(f"{name} returned shape {values.shape} for x of shape {x.shape}; expected ({x.shape[1]},)")
     return np.array(np.broadcast_to(values, (x.shape[1],)))

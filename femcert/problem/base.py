@@ -12,7 +12,7 @@ from skfem import Basis
 from ..checks import Array, count, kind_of, number, real_vector
 from ..errors import InputError
 from ..linalg import Factorization
-from ..mesh.elements import check_state_basis, same_mesh
+from ..mesh.elements import check_field_basis, same_mesh
 from ..shown import Shown, in_brief, of_basis
 from .boundary import BoundaryConditions, Value, boundary_conditions
 from .contacts import Contacts
@@ -213,7 +213,7 @@ class EquationProblem(Problem, StateEquation):
         robin: Mapping[str, tuple[Value, Value]] | None,
         lumped: bool = False,
     ) -> None:
-        check_state_basis(basis)
+        check_field_basis(basis)
         check_home(basis, parameters, sensors)
         if not self.any_class and parameters.basis is None:
             raise InputError(

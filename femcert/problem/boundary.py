@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
+from skfem.helpers import dot
 
 from ..checks import Array, freeze_sparse, frozen, number, real_array
 from ..errors import InputError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import nodal_values
 from ..mesh.geometry import boundary_facets, index_facets
+from ..mesh.vectors import components, is_vector
 from ..shown import Shown
 
 Value = float | Callable[[Array], Any]
@@ -96,6 +98,7 @@ def boundary_conditions(
     dirichlet
         None: zero wherever no Neumann or Robin condition is named. A number or function: that value there.
         A mapping: values on the named parts only, natural conditions elsewhere; ``{}`` for none at all.
+        Of vector fields a function has a row for each component, and a number stands for all of them; so for ``g``.
     neumann, robin
         Named parts with ``g``, and with the pair ``(alpha, g)``, ``alpha >= 0``.
     """
@@ -191,7 +194,7 @@ def _natural(
             operator = matrix if operator is None else operator + matrix
         else:
             g = neumann[name]
-        vector = asm(_weighted_load, part, g=on_facets(g, part, f"the flux on {name!r}"))
+        vector = asm(_weighted_load, part, g=_natural_value(g, part, f"the flux on {name!r}"))
         load = vector if load is None else load + vector
     return operator, load
 
@@ -207,6 +210,19 @@ def _facet_basis(basis: Basis, facets: NDArray[np.int64]) -> FacetBasis:
     return FacetBasis(basis.mesh, basis.elem, facets=facets, intorder=2 * basis.elem.maxdeg + 1)
 
 
+def _natural_value(value: Value, part: FacetBasis, name: str) -> Array:
+    """`on_facets`, of vector fields ``(components, facets, points)``."""
+    if not is_vector(part):
+        return on_facets(value, part, name)
+    shape = (components(part), *part.dx.shape)
+    if not callable(value):
+        return np.full(shape, number(value, name))
+    values = real_array(value(np.asarray(part.global_coordinates())), name)
+    if values.shape != shape:
+        raise InputError(f"{name} returned shape {values.shape}; expected {shape}, a row for each component")
+    return values
+
+
 def on_facets(value: Value, part: FacetBasis, name: str) -> Array:
     """A number or a function of x at the quadrature points of boundary facets, ``(facets, points)``."""
     if not callable(value):
@@ -219,9 +235,9 @@ def on_facets(value: Value, part: FacetBasis, name: str) -> Array:
 
 @BilinearForm
 def _weighted_mass(u: Any, v: Any, w: Any) -> Any:
-    return w["alpha"] * u * v
+    return w["alpha"] * (dot(u, v) if u.ndim > 2 else u * v)
 
 
 @LinearForm
 def _weighted_load(v: Any, w: Any) -> Any:
-    return w["g"] * v
+    return dot(w["g"], v) if v.ndim > 2 else w["g"] * v

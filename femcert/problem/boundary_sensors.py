@@ -12,9 +12,10 @@ from skfem import Basis
 
 from ..checks import Array, count
 from ..errors import InputError
-from ..mesh.elements import check_state_basis
+from ..mesh.elements import check_field_basis
 from ..mesh.geometry import boundary_facets, cross
 from ..mesh.locate import interpolation_matrix
+from ..mesh.vectors import of_component, scalar_basis
 from .sensors import Sensors
 
 # Of the length of a boundary: cuts that are nearer to each other are one.
@@ -35,20 +36,23 @@ class BoundarySensors(Sensors):
     ----------
     boundary
         Name of a boundary part; None for the whole boundary.
+    component
+        Of a vector field: the one that is read; None: every one, all arcs of the first component, then of the next.
     """
 
     bounded = True
 
-    def __init__(self, basis: Basis, *, boundary: str | None = None, count: int) -> None:
-        check_state_basis(basis)
+    def __init__(
+        self, basis: Basis, *, boundary: str | None = None, count: int, component: int | None = None
+    ) -> None:
+        check_field_basis(basis)
+        scalar = scalar_basis(basis)
         mesh = basis.mesh
         if boundary is not None and not isinstance(boundary, str):
             raise InputError(f"boundary is a {type(boundary).__name__}; expected the name of a boundary part")
         facets = mesh.boundary_facets() if boundary is None else boundary_facets(mesh, boundary)
-        if mesh.dim() == 1:
-            super().__init__(_end_points(basis, facets, count), basis)
-        else:
-            super().__init__(_arc_averages(basis, facets, count), basis)
+        rows = (_end_points if mesh.dim() == 1 else _arc_averages)(scalar, facets, count)
+        super().__init__(of_component(basis, rows, scalar, component), basis)
 
 
 def _end_points(basis: Basis, facets: NDArray[np.int64], number: int) -> csr_matrix:

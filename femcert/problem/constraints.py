@@ -18,7 +18,7 @@ from scipy.sparse import diags, issparse
 from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError, SolveError
 from ..linalg import Factorization
-from ..mesh.elements import degree, mass_matrix
+from ..mesh.elements import field_degree, mass_matrix
 from .noise import check_confidence
 
 # The rank of a quantile is an integer up to rounding of the confidence.
@@ -220,7 +220,7 @@ def check_norm_name(norm: Any, basis: Any) -> None:
         raise InputError(f"norm is {shown_option(norm)}; expected one of {', '.join(NORMS)}, or a sparse matrix")
     if basis is None:
         raise InputError(f"norm={norm!r} needs functions on a mesh; expected the sparse matrix of a norm")
-    if norm != "l2" and degree(basis) == 0:
+    if norm != "l2" and field_degree(basis) == 0:
         raise InputError(f"piecewise constants have no {norm} norm; expected norm='l2'")
     if norm == "h2":
         # Refused here where the elements have no lumped mass.

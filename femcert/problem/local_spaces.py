@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from skfem import Basis
+from skfem import Basis, ElementVector
 from skfem.mesh import MeshQuad1
 
 from ..errors import InputError
@@ -17,12 +17,13 @@ from ..mesh.elements import (
     check_quadrature,
     check_state_basis,
     constant_basis,
-    degree,
+    field_degree,
     lagrange,
     nodal_values,
 )
 from ..mesh.geometry import region_elements
 from ..mesh.locate import Locator, interpolation_matrix
+from ..mesh.vectors import is_vector, of_component
 from .functions import Declared, FunctionClass
 from .space import ParameterSpace
 
@@ -38,6 +39,8 @@ class FunctionSpace(ParameterSpace):
     A continuous guarantee is about the functions themselves, so that all of them must be declared as `Polynomial`;
     for one about the interpolants give these as fields, ``femcert.problem.space.ParameterSpace(basis, matrix)``.
 
+    On a basis of vectors a function has a row for each component, ``(components, points)``.
+
     Attributes
     ----------
     functions
@@ -45,7 +48,7 @@ class FunctionSpace(ParameterSpace):
     """
 
     def __init__(self, basis: Basis, functions: Sequence[Callable[..., Any]], *, inner: str = "l2") -> None:
-        degree(basis)
+        field_degree(basis)
         check_quadrature(basis)
         if not isinstance(functions, Sequence) or not len(functions):
             raise InputError(f"functions is {functions!r}; expected a list of at least one function of x")
@@ -65,7 +68,8 @@ class RegionSpace(ParameterSpace):
     Parameters
     ----------
     basis
-        A basis on the mesh; the parameter lives on its piecewise constants.
+        A basis on the mesh; the parameter lives on its piecewise constants. They are vectors where its fields are:
+        the coordinates are then the values of the first component on all regions, those of the second, and so on.
     regions
         Names of subdomains, or arrays of element indices; they must not overlap.
     """
@@ -73,7 +77,7 @@ class RegionSpace(ParameterSpace):
     def __init__(
         self, basis: Basis, regions: Sequence[str | NDArray[np.int64]] | None = None, *, inner: str = "l2"
     ) -> None:
-        degree(basis)
+        field_degree(basis)
         if regions is None:
             # Gmsh's own bookkeeping is no region.
             regions = sorted(name for name in basis.mesh.subdomains or {} if not name.startswith("gmsh:"))
@@ -82,7 +86,11 @@ class RegionSpace(ParameterSpace):
         matrix = region_indicators(basis.mesh, regions)
         if np.max(matrix.sum(axis=1)) > 1:
             raise InputError("regions overlap; expected disjoint sets of elements")
-        super().__init__(constant_basis(basis), matrix, inner=inner)
+        constants = constant_basis(basis)
+        if is_vector(basis):
+            vectors = basis.with_element(ElementVector(constants.elem, basis.elem.dim))
+            matrix, constants = csr_matrix(of_component(vectors, matrix.T, constants, None).T), vectors
+        super().__init__(constants, matrix, inner=inner)
 
 
 def region_indicators(mesh: Any, regions: Sequence[str | NDArray[np.int64]]) -> csr_matrix:

@@ -16,11 +16,12 @@ from skfem import Basis, asm
 from ..checks import Array, coordinates, freeze_sparse, number, real_array
 from ..errors import InputError, UncertifiedError
 from ..mesh.assembly import mass_form
-from ..mesh.elements import check_state_basis, constant_basis
+from ..mesh.elements import check_field_basis, constant_basis
 from ..mesh.geometry import diameters, is_affine, measures
 from ..mesh.integrate import covered_area, disc_averages, disc_matrix
 from ..mesh.locate import Locator, interpolation_matrix
 from ..mesh.sample import MOST_ORDER, Sampler
+from ..mesh.vectors import is_vector, of_component, scalar_basis
 from ..shown import Shown, of_basis
 from .functions import radius_around, resolved_degree
 from .local_spaces import region_indicators
@@ -176,30 +177,36 @@ class PointSensors(Sensors):
     points
         ``(m, dimension)``, a row per sensor; ``(m,)`` in 1D. scikit-fem's ``(dimension, m)`` is understood too, but a
         square array is read by rows.
+    component
+        Of a vector field: the one that is read; None: every one, all sensors of the first component, then of the next.
     """
 
-    def __init__(self, basis: Basis, points: Any) -> None:
-        check_state_basis(basis)
+    def __init__(self, basis: Basis, points: Any, *, component: int | None = None) -> None:
+        check_field_basis(basis)
+        self.component, scalar = component, scalar_basis(basis)
         self.points = sensor_points(basis, points)
         cells = _inside(basis, self.points)
         self.bounded = basis.mesh.dim() == 1
-        super().__init__(interpolation_matrix(basis, self.points.T, cells), basis)
+        rows = interpolation_matrix(scalar, self.points.T, cells)
+        super().__init__(of_component(basis, rows, scalar, component), basis)
 
     def representers(self) -> Representers | None:
-        """Point loads on a line; None in the plane, where point values are not bounded on H1."""
-        if not self.bounded:
-            return None
+        """Point loads on a line; None in the plane, where point values are not bounded on H1, and of vector fields."""
         assert self.basis is not None
+        if not self.bounded or is_vector(self.basis):
+            return None
         none = csr_matrix((self.basis.mesh.nelements, self.count))
         return Representers(none, none, PointLoads(self.points[:, 0], identity(self.count, format="csr")))
 
-    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array]:
-        """Their values at the points."""
+    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array] | None:
+        """Their values at the points; None of vector fields."""
+        if is_vector(self.basis):
+            return None
         return functions_at(self.points.T).T, np.zeros(self.count)
 
     def on(self, basis: Basis) -> PointSensors:
         """At the same points."""
-        return PointSensors(basis, self.points)
+        return PointSensors(basis, self.points, component=self.component)
 
     def read_at(self, basis: Basis) -> tuple[Array, Array]:
         """The points themselves, for any function."""
@@ -210,6 +217,13 @@ class AverageSensors(Sensors):
     """Averages over discs (intervals in 1D) of the given radius about the points, clipped to the mesh.
 
     A disc is the regular polygon of the same area, integrated exactly, so the sensor does not depend on the mesh.
+
+    Parameters
+    ----------
+    points, radius
+        Centres, ``(m, dimension)``, and radius of the discs.
+    component
+        Of a vector field: the one that is read; None: every one, all sensors of the first component, then of the next.
 
     Examples
     --------
@@ -224,23 +238,25 @@ class AverageSensors(Sensors):
 
     bounded = True
 
-    def __init__(self, basis: Basis, points: Any, *, radius: float) -> None:
-        check_state_basis(basis)
+    def __init__(self, basis: Basis, points: Any, *, radius: float, component: int | None = None) -> None:
+        check_field_basis(basis)
+        self.component, scalar = component, scalar_basis(basis)
         self.points = sensor_points(basis, points)
         self.radius = number(radius, "radius", above=0.0)
         extent = float(np.ptp(basis.mesh.p, axis=1).max())
         if not 1e-9 * extent < self.radius < 10.0 * extent:
             raise InputError(f"radius is {self.radius:g} on a mesh of size {extent:g}; expected something between")
         _inside(basis, self.points)
-        super().__init__(disc_matrix(basis, self.points.T, self.radius), basis)
-        total = np.asarray(self.matrix.sum(axis=1)).ravel()
+        rows = disc_matrix(scalar, self.points.T, self.radius)
+        super().__init__(of_component(basis, rows, scalar, component), basis)
+        total = np.asarray(rows.sum(axis=1)).ravel()
         if not np.allclose(total, 1.0, rtol=0.0, atol=1e-6):
             i = int(np.argmax(np.abs(total - 1.0)))
             where = self.points[i].tolist()
             raise InputError(f"the disc of sensor {i} at {where} is too small to be told from a point")
 
-    def representers(self) -> Representers:
-        """Constant densities inside the discs, so that only elements on their edges have a rest.
+    def representers(self) -> Representers | None:
+        """Constant densities inside the discs, so that only elements on their edges have a rest; None of vector fields.
 
         Raises
         ------
@@ -248,6 +264,8 @@ class AverageSensors(Sensors):
             The matrix does not integrate exactly: the elements are quadrilaterals that are no parallelograms.
         """
         assert self.basis is not None
+        if is_vector(self.basis):
+            return None
         mesh = self.basis.mesh
         if not is_affine(mesh):
             raise UncertifiedError("averages over discs are not exact on quadrilaterals that are no parallelograms")
@@ -260,9 +278,11 @@ class AverageSensors(Sensors):
         rest.data = np.maximum(rest.data, 0.0) + 1e-14 * height.max() ** 2 * area.max()
         return Representers(means, rest)
 
-    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array]:
-        """Their averages over the discs, by a rule on every piece of a disc in an element."""
+    def of_functions(self, functions_at: Callable[[Array], Array], steepness: float) -> tuple[Array, Array] | None:
+        """Their averages over the discs, by a rule on every piece of a disc in an element; None of vector fields."""
         assert self.basis is not None
+        if is_vector(self.basis):
+            return None
         mesh = self.basis.mesh
         degree, remainder = _resolved(mesh, steepness, min(mesh.t.shape[0], 3))
         values = disc_averages(mesh, self.points.T, self.radius, functions_at, degree).T
@@ -270,27 +290,40 @@ class AverageSensors(Sensors):
 
     def on(self, basis: Basis) -> AverageSensors:
         """Over the same discs."""
-        return AverageSensors(basis, self.points, radius=self.radius)
+        return AverageSensors(basis, self.points, radius=self.radius, component=self.component)
 
 
 class RegionSensors(Sensors):
-    """Averages over regions: names of subdomains or arrays of element indices."""
+    """Averages over regions: names of subdomains or arrays of element indices.
+
+    Parameters
+    ----------
+    regions
+        Where to average.
+    component
+        Of a vector field: the one that is read; None: every one, all sensors of the first component, then of the next.
+    """
 
     bounded = True
 
-    def __init__(self, basis: Basis, regions: Sequence[str | NDArray[np.int64]]) -> None:
-        check_state_basis(basis)
+    def __init__(
+        self, basis: Basis, regions: Sequence[str | NDArray[np.int64]], *, component: int | None = None
+    ) -> None:
+        check_field_basis(basis)
+        scalar = scalar_basis(basis)
         indicators = region_indicators(basis.mesh, regions)
         # Integrals of the basis functions over each element, then sums over the elements of each region.
-        moments = asm(mass_form, basis, constant_basis(basis)).tocsr()
+        moments = asm(mass_form, scalar, constant_basis(scalar)).tocsr()
         areas = basis.dx.sum(axis=1)
-        H = indicators.T @ moments
-        super().__init__(diags(1.0 / (indicators.T @ areas)) @ H, basis)
+        H = diags(1.0 / (indicators.T @ areas)) @ (indicators.T @ moments)
+        super().__init__(of_component(basis, H, scalar, component), basis)
         _refuse_equal_rows(self.matrix)
         self._means = freeze_sparse(indicators @ diags(1.0 / (indicators.T @ areas)))
 
-    def representers(self) -> Representers:
-        """Densities that are constant on elements."""
+    def representers(self) -> Representers | None:
+        """Densities that are constant on elements; None of vector fields."""
+        if is_vector(self.basis):
+            return None
         return Representers(self._means, csr_matrix(self._means.shape))
 
 

@@ -17,7 +17,7 @@ from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
-from ..mesh.elements import check_quadrature, degree, mass_matrix
+from ..mesh.elements import check_quadrature, field_degree, mass_matrix
 from ..shown import of_basis
 from .carrier import Carried
 from .constraints import (
@@ -55,7 +55,7 @@ class ParameterSpace(Carried):
     """
 
     def __init__(self, basis: Basis, matrix: Any, *, inner: str = "l2") -> None:
-        degree(basis)
+        field_degree(basis)
         check_quadrature(basis)
         if not isinstance(inner, str) or inner not in INNER:
             raise InputError(f"inner is {shown_option(inner)}; expected one of {', '.join(INNER)}")
@@ -436,7 +436,7 @@ class FullSpace(ParameterSpace):
     """The whole finite-element space: coordinates are the dof values."""
 
     def __init__(self, basis: Basis, *, inner: str = "l2") -> None:
-        degree(basis)
+        field_degree(basis)
         super().__init__(basis, identity(basis.N, format="csr"), inner=inner)
 
     def project(self, field: Any) -> tuple[Array, Array]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import identity
 from skfem import Basis, BilinearForm, FacetBasis, asm
-from skfem.helpers import dot, grad
+from skfem.helpers import ddot, dot, grad, mul
 
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError
 from ..mesh.assembly import mass_form
-from ..mesh.elements import check_state_basis, nodal_values
+from ..mesh.elements import check_field_basis, nodal_values
 from ..mesh.geometry import index_facets
 from ..mesh.pick import picked_facets
 from .constraints import shown_option
@@ -25,7 +25,8 @@ class TraceSpace(ParameterSpace):
     """Traces on facets of the boundary of the finite-element functions of a basis, with the norm of L2 there.
 
     Dof vectors hold the values at the n dofs of these facets: ``q = sum_j q_j phi_j`` on G and
-    ``‖q‖_Q² = ∫_G q² ds``. Without `functions` the coordinates are these values.
+    ``‖q‖_Q² = ∫_G q² ds``. Without `functions` the coordinates are these values. Of a basis of vectors the traces are
+    vectors, and a function has a row for each component.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class TraceSpace(ParameterSpace):
         functions: Sequence[Callable[..., Any]] | None = None,
         inner: str = "l2",
     ) -> None:
-        check_state_basis(basis)
+        check_field_basis(basis)
         if not isinstance(inner, str) or inner not in INNER:
             raise InputError(f"inner is {shown_option(inner)}; expected one of {', '.join(INNER)}")
         index_facets(basis.mesh)
@@ -150,4 +151,6 @@ class TraceSpace(ParameterSpace):
 @BilinearForm
 def _along(u: Any, v: Any, w: Any) -> Any:
     """(grad u, grad v) without the normal parts."""
+    if u.ndim > 2:
+        return ddot(grad(u), grad(v)) - dot(mul(grad(u), w.n), mul(grad(v), w.n))
     return dot(grad(u), grad(v)) - dot(grad(u), w.n) * dot(grad(v), w.n)

@@ -15,8 +15,9 @@ from skfem import Basis
 from ..checks import Array
 from ..errors import InputError
 from ..files import written
-from ..mesh.elements import degree, lagrange
+from ..mesh.elements import field_degree, lagrange
 from ..mesh.locate import interpolation_matrix
+from ..mesh.vectors import is_vector, nodal_vectors, scalar_basis
 from ..problem.base import Problem
 from ..problem.space import ParameterSpace
 from ..selection import Selection
@@ -39,8 +40,9 @@ def write_fields(selection: Selection, path: str | Path, *, problem: Problem | N
     `Dominance` ``deciding_truth``. States at several times are ``state_0``, ``state_1`` and so on. On cells:
     piecewise constant parameters, and ``baseline_indicators``, ``learned_indicators``, the share of each element in the
     physics residual, where the problem offers its strong form. Parameters on a part of the boundary are NaN elsewhere;
-    of several unknowns each has its name: ``parameter_flux``. P2 and Q2 are written as quadratic cells, so nothing is
-    lost. The file appears whole or not at all, XDMF too, whose numbers are inside.
+    of several unknowns each has its name: ``parameter_flux``. Vector fields have three numbers at each node. P2 and Q2
+    are written as quadratic cells, so nothing is lost. The file appears whole or not at all, XDMF too, whose numbers
+    are inside.
 
     Parameters
     ----------
@@ -76,9 +78,9 @@ class FieldSheet:
     def __init__(self, problem: Problem) -> None:
         spaces = [factor for factor, _ in problem.parameters.factors.values()] or [problem.parameters]
         bases = [problem.basis, *(space.carrier for space in spaces)]
-        finest = max((b for b in bases if b is not None), key=degree)
+        finest = max((scalar_basis(b) for b in bases if b is not None), key=field_degree)
         # Cells need corners, also where all there is are piecewise constants.
-        self._basis: Basis = finest if degree(finest) else finest.with_element(lagrange(finest.mesh, 1))
+        self._basis: Basis = finest if field_degree(finest) else finest.with_element(lagrange(finest.mesh, 1))
         self.point_data: dict[str, Array] = {}
         self.cell_data: dict[str, list[Array]] = {}
 
@@ -87,7 +89,17 @@ class FieldSheet:
         if values.ndim == 2:
             for i, column in enumerate(values.T):
                 self.add(f"{name}_{i}", column, basis)
-        elif degree(basis) == 0:
+        elif is_vector(basis):
+            scalar, parts = nodal_vectors(basis, np.asarray(values, dtype=float))
+            # ParaView takes three numbers for a vector.
+            vectors = np.zeros((scalar.mesh.nelements if field_degree(basis) == 0 else self._basis.N, 3))
+            for i, part in enumerate(parts):
+                vectors[:, i] = part if field_degree(basis) == 0 else self._nodal(part, scalar)
+            if field_degree(basis) == 0:
+                self.cell_data[name] = [vectors]
+            else:
+                self.point_data[name] = vectors
+        elif field_degree(basis) == 0:
             self.cell_data[name] = [np.asarray(values, dtype=float)]
         else:
             self.point_data[name] = self._nodal(np.asarray(values, dtype=float), basis)
@@ -115,7 +127,7 @@ class FieldSheet:
         """Points in space, cells and all fields."""
         points = np.zeros((self._basis.N, 3))
         points[:, : self._basis.mesh.dim()] = self._basis.doflocs.T
-        kind, _ = _CELLS[len(self._basis.mesh.t)][degree(self._basis) - 1]
+        kind, _ = _CELLS[len(self._basis.mesh.t)][field_degree(self._basis) - 1]
         # The dofs of a quadratic element come in the order of VTK: corners, middles of the edges, centre.
         cells = {kind: self._basis.element_dofs.T.astype(np.int64)}
         return meshio.Mesh(points, cells, point_data=self.point_data, cell_data=self.cell_data)
@@ -155,7 +167,7 @@ def _write_xdmf(path: Path, mesh: meshio.Mesh) -> None:
     columns = [("Node", name, values) for name, values in mesh.point_data.items()]
     columns += [("Cell", name, parts[0]) for name, parts in mesh.cell_data.items()]
     for centre, name, values in columns:
-        kind = {"Name": name, "AttributeType": "Scalar", "Center": centre}
+        kind = {"Name": name, "AttributeType": "Vector" if values.ndim == 2 else "Scalar", "Center": centre}
         _add_numbers(ElementTree.SubElement(grid, "Attribute", kind), values)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 

@@ -5,6 +5,7 @@ In a page they are vectors where the mesh is small, else an image inside the SVG
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from skfem import Basis, ElementLineP1, ElementTriP1
 
 from ..checks import Array
 from ..errors import InputError
+from ..mesh.vectors import components, is_vector, magnitude, nodal_vectors
 from . import style
 from .pictures import SOFT, Picture, axes_within, picture
 
@@ -19,6 +21,8 @@ from .pictures import SOFT, Picture, axes_within, picture
 MOST_VECTOR = 1500
 BANDS = 24
 MOST_MARKS = 400
+# Of a vector field, along the longer side.
+ARROWS = 12
 # Left, bottom, right and top, in inches.
 MAP_MARGINS = (0.42, 0.27, 0.76, 0.17)
 LINE_MARGINS = (0.68, 0.43, 0.12, 0.32)
@@ -38,9 +42,13 @@ def draw_line(axes: Any, basis: Basis, values: Any, **look: Any) -> None:
 
 
 def draw_image(axes: Any, basis: Basis, values: Any, **look: Any) -> Any:
-    """A field on a triangle or quadrilateral mesh in colours; returns what a colour bar needs."""
+    """A field on a triangle or quadrilateral mesh in colours; returns what a colour bar needs.
+
+    Of a vector field the colours are its length, and arrows show its direction.
+    """
     triangles, z = triangulated(basis, values)
     image = axes.tripcolor(triangles, z, shading="gouraud", **{"cmap": style.IMAGE_MAP, "rasterized": True, **look})
+    _draw_arrows(axes, basis, values)
     axes.set_aspect("equal")
     axes.margins(0.0)
     return image
@@ -53,9 +61,13 @@ def draw_surface(axes: Any, basis: Basis, values: Any, **look: Any) -> Any:
 
 
 def triangulated(basis: Basis, values: Any) -> tuple[Any, Any]:
-    """Triangles and vertex values; higher orders and quadrilaterals are divided once more, and share no vertices."""
+    """Triangles and vertex values; higher orders and quadrilaterals are divided once more, and share no vertices.
+
+    The values of a vector field are its lengths.
+    """
     from matplotlib.tri import Triangulation
 
+    basis, values = magnitude(basis, values)
     if basis.mesh.dim() != 2:
         raise InputError(f"an image needs a 2D mesh; this one has dimension {basis.mesh.dim()}")
     if isinstance(basis.elem, ElementTriP1):
@@ -64,6 +76,21 @@ def triangulated(basis: Basis, values: Any) -> tuple[Any, Any]:
     mesh, z = basis.refinterp(np.asarray(values), nrefs=1)
     t = mesh.t if len(mesh.t) == 3 else np.hstack([mesh.t[[0, 1, 2]], mesh.t[[0, 2, 3]]])
     return Triangulation(mesh.p[0], mesh.p[1], t.T), z
+
+
+def _draw_arrows(axes: Any, basis: Basis, values: Any) -> None:
+    """The direction of a vector field in the plane at nodes that are spread over the mesh."""
+    if components(basis) != 2:
+        return
+    home, (u, v) = nodal_vectors(basis, np.asarray(values))
+    x, y = home.doflocs
+    size = float(np.ptp(home.mesh.p, axis=1).max()) / ARROWS
+    cells = np.floor((home.doflocs.T - home.mesh.p.min(axis=1)) / size)
+    first = np.unique(cells, axis=0, return_index=True)[1]
+    longest = float(np.hypot(u, v).max())
+    if longest > 0.0:
+        look = {"angles": "xy", "scale_units": "xy", "scale": longest / (1.2 * size), "width": 0.005, "pivot": "mid"}
+        axes.quiver(x[first], y[first], u[first], v[first], color="black", alpha=0.65, zorder=2, **look)
 
 
 def lines_picture(
@@ -104,8 +131,12 @@ def field_picture(
     caption: str = "",
     marks: Any = None,
 ) -> Picture:
-    """A field on a 2D mesh in colours; `signed` centres them at zero, `marks` are points ``(n, 2)``."""
-    low, high = (float(values.min()), float(values.max())) if limits is None else limits
+    """A field on a 2D mesh in colours; `signed` centres them at zero, `marks` are points ``(n, 2)``.
+
+    Of a vector field the colours are its length.
+    """
+    low, high = value_limits(basis, [values]) if limits is None else limits
+    signed = signed and not is_vector(basis)
     if signed:
         low, high = -max(-low, high, 0.0), max(-low, high, 0.0)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
@@ -123,6 +154,7 @@ def field_picture(
             # Values at the ends of the scale belong to the outer bands.
             z = np.clip(z, low, high - 1e-9 * (high - low))
             image = axes.tricontourf(triangles, z, levels=np.linspace(low, high, BANDS + 1), **look)
+            _draw_arrows(axes, basis, values)
             # Hides the hairlines between bands.
             image.set(edgecolor="face", linewidth=0.8, rasterized=len(triangles.triangles) > MOST_VECTOR)
         if marks is not None and len(marks) <= MOST_MARKS:
@@ -185,6 +217,12 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
         axis.set_major_locator(MaxNLocator(4))
 
 
+def value_limits(basis: Basis, fields: Iterable[Array]) -> tuple[float, float]:
+    """The least and the largest value of several fields on a basis, of vector fields of their lengths."""
+    shown = [magnitude(basis, values)[1] for values in fields]
+    return min(float(values.min()) for values in shown), max(float(values.max()) for values in shown)
+
+
 def _extent(values: Array) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
@@ -201,7 +239,7 @@ def _joined(basis: Any, values: Array) -> tuple[Any, Array] | None:
     from matplotlib.tri import Triangulation
 
     triangles, z = triangulated(basis, values)
-    if len(z) == basis.N:
+    if len(z) * components(basis) == basis.N:
         # One value a dof: they are shared as they are.
         return triangles, z
     scale = 1e-9 * float(np.ptp(basis.mesh.p))

@@ -14,7 +14,7 @@ from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..selection import Selection
 from . import style
-from .fields import draw_image, draw_line
+from .fields import draw_image, draw_line, value_limits
 
 _COLOURS = (
     style.BLUE, style.ORANGE, style.PINK, style.SKY, style.GREEN, style.BLUE, style.BLUE, style.RED, style.GREY,
@@ -107,8 +107,7 @@ def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]
     figure.suptitle(_message(selection), x=0.01, ha="left", fontsize=12, fontweight="bold", parse_math=False)
     top, bottom = figure.subfigures(2, 1, height_ratios=[1.35, 1.0])
     panels = np.atleast_1d(top.subplots(1, len(fields), sharex=True, sharey=True))
-    low = min(values.min() for _, values, _ in fields)
-    high = max(values.max() for _, values, _ in fields)
+    low, high = value_limits(problem.parameters.basis, [values for _, values, _ in fields])
     for axes, (name, values, _) in zip(panels, fields, strict=True):
         image = draw_image(axes, problem.parameters.basis, values, vmin=low, vmax=high)
         axes.set_title(name, fontsize=10)

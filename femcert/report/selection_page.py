@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..problem.base import Problem, check_problem
 from ..selection import Selection
 from ..stability import Stability
 from . import style
-from .fields import LINE_MARGINS, elements_picture, field_picture, legend_above, lines_picture
+from .fields import LINE_MARGINS, elements_picture, field_picture, legend_above, lines_picture, value_limits
 from .html import render
 from .pictures import INK, Picture, axes_within, picture
 from .scene import Scene, known_stability
@@ -217,7 +217,7 @@ def _compared(what: str, basis: Any, fields: dict[str, Array], absent: str) -> S
 
 def _maps(what: str, basis: Any, fields: dict[str, Array]) -> dict[str, Picture]:
     """A map of each field on one scale; what was selected is one of the others, and drawn once."""
-    limits = _limits(fields.values())
+    limits = value_limits(basis, fields.values())
     made: dict[str, Picture] = {}
     for role, values in fields.items():
         name, title = f"{what}-{role}", role.capitalize()
@@ -227,10 +227,6 @@ def _maps(what: str, basis: Any, fields: dict[str, Array]) -> dict[str, Picture]
         else:
             made[same] = replace(made[same], title=f"{made[same].title}, {role}")
     return made
-
-
-def _limits(fields: Collection[Array]) -> tuple[float, float]:
-    return min(float(values.min()) for values in fields), max(float(values.max()) for values in fields)
 
 
 def indicator_section(scene: Scene) -> Section:
@@ -317,6 +313,6 @@ def truth_section(selection: Selection, scene: Scene) -> Section:
         truth = ("truth that decides", worst, {**style.TRUTH, "color": INK})
         return Section([lines_picture("truth", "The truth that decides", basis, [*lines, truth], caption=caption)])
     fields = [worst, *(c.parameter for c in scene.candidates.values())]
-    limits = _limits(fields)
+    limits = value_limits(basis, fields)
     title = "The truth that decides"
     return Section([field_picture("truth", title, basis, worst, limits=limits, caption=caption)])

@@ -312,3 +312,19 @@ def test_release_history(run):
     # The claims do not hang on the draw of the noise.
     for seed in (1, 2):
         demo.check(demo.main(seed))
+
+
+def test_beam_load(run):
+    demo = run("ex19_beam_load")
+    answer = demo.answer
+    for found, value in zip(answer.intervals, answer.truth, strict=True):
+        assert found.lower <= value <= found.upper
+    # The moment, the mean, the outer half; then the inner half and the eighths, of which no sign is certain.
+    assert answer.half_length(0) == pytest.approx(0.11, abs=0.005)
+    assert answer.half_length(3) == pytest.approx(0.72, abs=0.02)
+    assert answer.intervals[1].lower.value > 0.0
+    assert answer.half_length(1) == pytest.approx(1.1, abs=0.05)
+    assert all(found.lower.value < 0.0 < found.upper.value for found in [answer.intervals[2], *answer.intervals[4:]])
+    # A finer mesh: the same readings, to a thousandth of the largest one.
+    readings = [problem.predict(problem.solve(load), load) for problem, load in (demo.beam(40), demo.beam(80))]
+    assert np.abs(readings[0] - readings[1]).max() < 2e-3 * np.abs(readings[1]).max()
