@@ -319,7 +319,9 @@ HEAD = (
 WORDS = """# Evidence in numbers
 
 `python tests/benchmarks/evidence_in_numbers.py`: {truths} truths in each row (a tenth of them
-with `without_outliers()`), means over five squares. Of the coverages of five intervals the least and the largest; lengths are means (medians for "like the samples"). Levels: noise 95 %, the
+with `without_outliers()`), means over five squares.
+Of the coverages of five intervals the least and the largest; lengths are means (medians for "like the samples").
+Levels: noise 95 %, the
 ball and the model error, each from samples, 97.5 %. Truths and readings are those of quadratic elements of width 1/32.
 Claims are about the interpolant of the truth on the mesh of the claim; "of the field itself": coverage of the means of
 the quadratic field, of intervals of the ball and of those for truths like the samples. "hardest": truths of the ball
