@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -124,7 +125,9 @@ def test_no_space_left(quick, tmp_path, monkeypatch, capsys):
 def started(out):
     """A whole validation in a process of its own, once it has begun."""
     command = [sys.executable, "-m", "femcert.cli", "validate", "--out", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell may have started the tests in the background, where Ctrl-C is ignored.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     end = time.monotonic() + 60.0
     while not out.exists():
         assert process.poll() is None
