@@ -1,6 +1,7 @@
 """What the documentation shows is what happens, and its links lead somewhere."""
 
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -47,6 +48,14 @@ def test_the_reference_lists_the_public_names():
     sys.path.insert(0, str(GUIDE))
     pages = importlib.import_module("reference_pages")
     assert sorted(pages.names()) == sorted(femcert.__all__)
+
+
+def test_tables_of_the_reference_can_show_the_first_sentence():
+    cut = []
+    for name in femcert.__all__:
+        first = re.split(r"(?<=\.)\s", inspect.getdoc(getattr(femcert, name)) or "", maxsplit=1)[0]
+        cut += [name] if first.count("``") % 2 else []
+    assert cut == []
 
 
 @pytest.mark.parametrize("page", PAGES)
