@@ -37,9 +37,10 @@ class ProductSpace(ParameterSpace):
     """Several parameters at once, with a block diagonal Gram matrix.
 
     The norm of ``q = (q_1, ..., q_p)`` is ``‖q‖_Q² = ‖q_1‖² + ... + ‖q_p‖²``. Dof vectors and coordinates are those of
-    the factors, one after the other. Where factors have balls, the class is taken as one ball that contains the product of these, ``sum s_i ‖q_i - q0_i‖_i² / rho_i² <= 1`` with shares s_i
-    that sum up to one: claims hold for every truth of the product. Its radius is 1, so that a least norm of 0.3 says
-    that 0.3 times all radii would do. Factors without a ball are free, and the data must determine them.
+    the factors, one after the other. Where factors have balls, the class is taken as one ball that contains the product
+    of these, ``sum s_i ‖q_i - q0_i‖_i² / rho_i² <= 1`` with shares s_i that sum up to one: claims hold for every truth
+    of the product. Its radius is 1, so that a least norm of 0.3 says that 0.3 times all radii would do. Factors without
+    a ball are free, and the data must determine them.
 
     Parameters
     ----------
