@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from selector_helpers import line, rewritten, select
+from selector_helpers import line, select
 
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
@@ -18,29 +18,33 @@ def selected(learned=None, rule=RULE):
     return select(problem, data, learned or fc.Tikhonov(weight=1e-9), rule=rule)
 
 
-def test_an_accepted_candidate_needs_both():
-    found = selected()
-    assert found.accepted
-    assert found.confidence == Confidence(0.03, 0.03)
-    assert found.confidence.zeta == 0.06
-    assert found.to_dict()["confidence"] == {"zeta_base": 0.03, "zeta_learn": 0.03, "zeta": 0.06}
-    assert found.reason.endswith("; both radii hold with probability at least 0.94 over the draw of the points")
-
-
-def test_a_rejected_one_needs_the_baseline_s_only():
-    found = selected(lambda p, d: fc.Candidate.from_coefficients(p, [9.0, 9.0, 9.0]))
-    assert not found.accepted
-    assert found.confidence == Confidence(0.03, 0.03)
-    assert "; the baseline's radius holds with probability at least 0.97" in found.reason
-
-
-def test_an_unusable_one_has_no_certificate_that_could_fail():
-    found = selected(lambda p, d: None)
-    assert found.learned is None
-    assert found.confidence == Confidence(0.03, None)
-    assert found.confidence.zeta == 0.03
-    assert "expected a Candidate" in found.reason
-    assert "; the baseline's radius holds with probability at least 0.97" in found.reason
+@pytest.mark.parametrize(
+    ("learned", "accepted", "confidence", "words"),
+    [
+        (None, True, Confidence(0.03, 0.03), "both radii hold with probability at least 0.94"),
+        (
+            lambda p, d: fc.Candidate.from_coefficients(p, [9.0, 9.0, 9.0]),
+            False,
+            Confidence(0.03, 0.03),
+            "the baseline's radius holds with probability at least 0.97",
+        ),
+        # An unusable one has no certificate that could fail.
+        (
+            lambda p, d: None,
+            False,
+            Confidence(0.03, None),
+            "the baseline's radius holds with probability at least 0.97",
+        ),
+    ],
+    ids=["accepted", "rejected", "unusable"],
+)
+def test_what_must_hold(learned, accepted, confidence, words, tmp_path):
+    found = selected(learned)
+    assert found.accepted is accepted
+    assert found.confidence == confidence
+    assert f"; {words} over the draw of the points" in found.reason
+    found.save(tmp_path / "s.json")
+    assert fc.Selection.load(tmp_path / "s.json").confidence == confidence
 
 
 def test_rules_that_do_not_sample_leave_nothing_to_chance():
@@ -54,33 +58,6 @@ def test_rules_that_do_not_sample_leave_nothing_to_chance():
 
 def test_probabilities_do_not_go_below_zero():
     assert "with probability at least 0 over" in selected(rule=fc.StochasticRadius(zeta=0.7)).reason
-
-
-@pytest.mark.parametrize("learned", [None, lambda p, d: None])
-def test_round_trip(learned, tmp_path):
-    found = selected(learned)
-    found.save(tmp_path / "s.json")
-    again = fc.Selection.load(tmp_path / "s.json")
-    assert again.confidence == found.confidence
-    assert again.to_dict() == found.to_dict()
-
-
-def test_files_from_before_still_load(tmp_path):
-    def aged(record):
-        del record["confidence"]
-        # As femcert 0.1 wrote it.
-        record["baseline"]["digest"] = "0" * 64
-
-    found = fc.Selection.load(rewritten(selected(), tmp_path / "old.json", aged))
-    assert found.accepted
-    assert found.confidence is None
-
-
-@pytest.mark.parametrize("value", [0.06, {}, {"zeta_base": 0.0, "zeta_learn": None}, {"zeta_base": 0.1}])
-def test_probabilities_that_are_none(value, tmp_path):
-    path = rewritten(selected(), tmp_path / "s.json", lambda record: record.update(confidence=value))
-    with pytest.raises(fc.InputError, match="damaged"):
-        fc.Selection.load(path)
 
 
 def test_both_hold_as_often_as_promised():
