@@ -15,7 +15,6 @@ import pytest
 from zoo import PLANE, STRAIGHT, coefficients
 
 import femcert as fc
-from femcert.linalg import use_backend
 
 FILE = Path(__file__).with_name("golden.json")
 KINDS = {kind.__name__: kind for kind in (pose.source, pose.regions, pose.heat, pose.coefficient, pose.tomography)}
@@ -119,7 +118,7 @@ def balls(element):
 
 def backends(name):
     found = {}
-    with use_backend(name, tolerance=BACKENDS[name]):
+    with fc.use_backend(name, tolerance=BACKENDS[name]):
         for kind in ("source", "heat", "coefficient"):
             pose_again = KINDS[kind].__wrapped__("tri P2")
             c = coefficients(pose_again.problem) * (0.2 if kind == "coefficient" else 1.0)

@@ -37,7 +37,6 @@ from skfem import (
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.problem.strong import Given, Interpolant, StrongForm
 
 MESHES = Path(__file__).parents[1] / "meshes"
 SIDES = {
@@ -370,7 +369,7 @@ class OwnSource(fc.LinearProblem):
         form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 2.0 * u * v)
         super().__init__(basis, operator=form, source=LinearForm(lambda v, w: 1.5 * v), definite=True, **options)
 
-    def strong(self, parameter: Any) -> StrongForm:
+    def strong(self, parameter: Any) -> fc.StrongForm:
         """See `StateEquation.strong`."""
-        source = Interpolant(self.parameters.basis, self.check_parameter(parameter) + 1.5)
-        return StrongForm(Given(1.0, "conductivity"), Given(2.0, "reaction"), source, self.boundary, "source")
+        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + 1.5)
+        return fc.StrongForm(fc.Given(1.0, "conductivity"), fc.Given(2.0, "reaction"), source, self.boundary, "source")

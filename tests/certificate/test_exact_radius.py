@@ -17,7 +17,6 @@ from skfem import (
 )
 
 import femcert as fc
-from femcert.problem.space import ParameterSpace
 
 BASES = {
     "line P1": lambda: Basis(MeshLine(np.linspace(0, 1, 13)), ElementLineP1()),
@@ -238,7 +237,7 @@ def test_never_above_the_residual_radius_on_balls():
     for seed in range(12):
         matrix = np.array(fc.SineSpace(basis, 3).matrix)
         matrix[:, 1] = matrix[:, 0] + 10.0 ** rng.uniform(-4, -1) * matrix[:, 1]
-        space = ParameterSpace(basis, matrix).within_ball(0.2, norm="l2")
+        space = fc.ParameterSpace(basis, matrix).within_ball(0.2, norm="l2")
         sensors = fc.PointSensors(basis, np.linspace(0.2, 0.8, 1 + seed % 3))
         problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
         data = fc.Data(np.zeros(problem.observation_count), 1e-3)

@@ -16,7 +16,6 @@ from skfem.models.poisson import laplace, mass
 import femcert as fc
 from femcert.cli import main
 from femcert.learn import NeuralOperator
-from femcert.linalg import use_backend
 from femcert.problem.fingerprint import fingerprint
 
 PAGE = (Path(__file__).parents[2] / "demos" / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
@@ -172,7 +171,7 @@ MISTAKES = {
     "no weight": fc.Tikhonov,
     "untrained": lambda: NeuralOperator()(PROBLEM, DATA),
     "trained elsewhere": lambda: trained_elsewhere()(PROBLEM, DATA),
-    "backend": lambda: use_backend("umfpack").__enter__(),
+    "backend": lambda: fc.use_backend("umfpack").__enter__(),
     "case key": partial(case_file, "modes = 8", "mods = 8"),
     "case value": partial(case_file, '"cosine"', '"cosinus"'),
     "formula": partial(case_file, "0.4 + 0.1*x", "0.4 + 0.1*z"),

@@ -7,7 +7,6 @@ from learn_helpers import line_coefficient, line_source
 from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
-from femcert.problem.space import ParameterSpace
 
 torch = pytest.importorskip("torch")
 from femcert.learn import NeuralOperator  # noqa: E402
@@ -146,7 +145,7 @@ def plate(mesh=None, *, turned=(), shift=0.0):
     points = np.stack(np.meshgrid([0.2, 0.4, 0.6, 0.8], [0.3, 0.5, 0.7]), axis=-1).reshape(-1, 2)
     points = points + np.array([shift, 0.0])
     sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=ParameterSpace(basis, modes.matrix * signs), sensors=sensors)
+    return fc.EllipticSource(basis, parameters=fc.ParameterSpace(basis, modes.matrix * signs), sensors=sensors)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from skfem.models.poisson import laplace, mass
 from zoo import bump, discs, unit_basis
 
 import femcert as fc
-from femcert.linalg import Factorization, installed_backends, use_backend
+from femcert.linalg import Factorization, installed_backends
 
 pytest.importorskip("pyamg")
 
@@ -42,13 +42,13 @@ def refined_solves(A, factor, right):
 def test_precise_sensors_far_away_do_not_make_a_bound_too_small(reaction, precise, tolerance):
     """The error of a state is relative to what all sensors see, and weighs as much as the most precise one sees it."""
     near, far = [(0.2, 0.3), (0.2, 0.7)], [(0.8, 0.3), (0.8, 0.7)]
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         exact = source([bump(0.2, 0.3), bump(0.2, 0.7)], near + far, reaction=reaction)
         truth = exact.parameters.field([1.0, -0.4])
         values = exact.observe(exact.solve(truth))
         data = fc.Data(values, 1e-9, covariance=np.array([1.0, 1.0, precise**2, precise**2]))
         true = fc.stability(exact, data=data) if precise > 1e-6 else None
-    with use_backend("multigrid", tolerance=tolerance):
+    with fc.use_backend("multigrid", tolerance=tolerance):
         problem = source([bump(0.2, 0.3), bump(0.2, 0.7)], near + far, reaction=reaction)
         F = data.whiten(problem.forward_matrix())
         q = problem.parameters.field(np.linalg.lstsq(F, data.whiten(values), rcond=None)[0])
@@ -73,7 +73,7 @@ def test_projections_on_local_classes_do_not_depend_on_the_tolerance(tolerance):
     spaces = []
     for backend, more in (("superlu", {}), ("multigrid", {"tolerance": tolerance})):
         space = fc.CoarseSpace(basis, MeshTri.init_tensor(*2 * [np.linspace(0.0, 1.0, 13)]))
-        with use_backend(backend, **more):
+        with fc.use_backend(backend, **more):
             space.project(np.ones(basis.N))
         spaces.append(space)
     q = np.random.default_rng(0).standard_normal(basis.N)
@@ -91,12 +91,12 @@ def test_nearly_dependent_columns(dependence):
     def wide(x):
         return np.sin(np.pi * x[0]) * np.sin(np.pi * x[1])
 
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         independent = source([wide, bump(0.3, 0.4), sine], GRID)
         true = fc.stability(independent).constant.value
     shown = 0
     for tolerance in (1e-3, 1e-4, 1e-8, 1e-10, 1e-13):
-        with use_backend("multigrid", tolerance=tolerance):
+        with fc.use_backend("multigrid", tolerance=tolerance):
             columns = [wide, bump(0.3, 0.4), lambda x: wide(x) + bump(0.3, 0.4)(x) + dependence * sine(x)]
             problem = source(columns, GRID)
             try:
@@ -113,13 +113,13 @@ def test_nearly_dependent_columns(dependence):
 def test_what_ill_conditioned_operators_lose(backend, robin):
     """A weak Robin condition and nothing else: weights are not too small, and solves end where they say."""
     more = {"dirichlet": {}, "robin": {"right": (robin, 0.0)}}
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         exact = source([bump(0.3, 0.4)], GRID, **more)
     H = exact.sensors.matrix.toarray()
     x = refined_solves(exact.operator, exact.factor, H.T)
     gram = (H.astype(np.longdouble) @ x).astype(float)
     true = np.sqrt(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
-    with use_backend(backend):
+    with fc.use_backend(backend):
         problem = source([bump(0.3, 0.4)], GRID, **more)
         found = fc.certified_weights(problem).pde
     assert true <= found.value <= 1.01 * true
@@ -140,7 +140,7 @@ def test_a_nonlinear_problem_loses_as_much_as_its_linearization(backend, robin):
         zoo.coefficient, basis, parameters=(fc.FunctionSpace, bumps), sensors=sensors, robin=weak, **given
     )
 
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         exact = make()
         q = exact.parameters.field([0.1, -0.2, 0.15])
         at = exact.linearize(q)
@@ -152,7 +152,7 @@ def test_a_nonlinear_problem_loses_as_much_as_its_linearization(backend, robin):
         right = np.asarray(exact._coupling(state, q) @ exact.parameters.matrix)
         J = (exact.sensors.matrix.toarray().astype(np.longdouble) @ refined_solves(A, at.factor, right)).astype(float)
         true = np.linalg.svd(np.linalg.solve(exact.parameters.root.T, J.T), compute_uv=False)[-1]
-    with use_backend(backend):
+    with fc.use_backend(backend):
         problem = make()
         try:
             found = fc.validated(problem, q).sigma
@@ -173,9 +173,9 @@ def test_stretched_meshes_are_solved_to_what_rounding_leaves(aspect, n):
     A = (asm(laplace, basis) + asm(mass, basis)).tocsc()
     right = np.random.default_rng(3).standard_normal((basis.N, 3))
     right[:, 0] = 1.0
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         x = refined_solves(A, Factorization(A, definite=True), right)
-    with use_backend("multigrid"):
+    with fc.use_backend("multigrid"):
         factor = Factorization(A, definite=True)
         error = (factor.solve(right) - x).astype(float)
     relative = np.sqrt(np.sum(error * (A @ error), axis=0) / np.sum(right * x, axis=0).astype(float))
@@ -188,12 +188,12 @@ def test_a_truth_that_is_hardly_seen(distance, tolerance):
     """Two sensors close together, the truth along what they see least: a solve loses a part of what they see most."""
     close = discs([(0.3, 0.4), (0.3 + distance, 0.4)], 0.1)
     make = partial(zoo.source, "tri P1", 60, parameters=2, sensors=close)
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         exact = make()
         truth = np.array(fc.stability(exact).weakest)
         values = exact.observe(exact.solve(truth))
     data = fc.Data(values, 2e-16 * np.linalg.norm(values))
-    with use_backend("multigrid", tolerance=tolerance):
+    with fc.use_backend("multigrid", tolerance=tolerance):
         problem = make()
         c = np.linalg.lstsq(problem.forward_matrix(), values, rcond=None)[0]
         q = problem.parameters.field(c)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix, diags, identity, kron
 
-from femcert.errors import SolveError
+import femcert as fc
 from femcert.linalg import (
     canonical_eigenpairs,
     dense_eigenpairs,
@@ -124,7 +124,7 @@ def test_wrong_pairs_are_refused(monkeypatch):
         return values * (1.0 + 1e-6), vectors
 
     monkeypatch.setattr(eigen, "shift_invert", inaccurate)
-    with pytest.raises(SolveError, match=r"an eigenpair has the relative residual .*, above 1e-08"):
+    with pytest.raises(fc.SolveError, match=r"an eigenpair has the relative residual .*, above 1e-08"):
         smallest_eigenpairs(K, M, 3)
 
     def poisoned(*arguments):
@@ -132,7 +132,7 @@ def test_wrong_pairs_are_refused(monkeypatch):
         return values, vectors * np.nan
 
     monkeypatch.setattr(eigen, "shift_invert", poisoned)
-    with pytest.raises(SolveError, match="relative residual nan"):
+    with pytest.raises(fc.SolveError, match="relative residual nan"):
         smallest_eigenpairs(K, M, 3)
 
 
@@ -216,7 +216,7 @@ def test_a_space_of_too_many_dimensions_is_refused(monkeypatch):
     found, _ = canonical_eigenpairs(diags(values), identity(104), 1, functions(104))
     assert found == pytest.approx(1.0)
     monkeypatch.setattr(eigen, "MOST_BEYOND", 2)
-    with pytest.raises(SolveError, match="the eigenvalue 1 is more than 2-fold"):
+    with pytest.raises(fc.SolveError, match="the eigenvalue 1 is more than 2-fold"):
         canonical_eigenpairs(diags(values), identity(104), 1, functions(104))
     # With few unknowns everything is computed anyway.
     found, vectors = canonical_eigenpairs(identity(8), identity(8), 7, functions(8))

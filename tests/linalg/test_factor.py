@@ -9,7 +9,7 @@ from skfem import BilinearForm, asm
 from skfem.helpers import dot, grad
 from zoo import unit_basis
 
-from femcert.errors import SolveError
+import femcert as fc
 from femcert.linalg import Factorization, factor
 
 stiffness = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
@@ -51,14 +51,14 @@ def test_pure_neumann_is_singular(n, element, definite):
     """Its pivots are rounding errors, not zeros."""
     if element == "tri P2" and n == 60:
         n = 40
-    with pytest.raises(SolveError, match=r"the Laplacian.* is singular"):
+    with pytest.raises(fc.SolveError, match=r"the Laplacian.* is singular"):
         Factorization(asm(stiffness, unit_basis(element, n)), definite=definite, name="Laplacian")
 
 
 @pytest.mark.parametrize("definite", [True, False])
 def test_exactly_singular(definite):
     for A in (np.zeros((3, 3)), np.diag([1.0, 0.0]), np.ones((2, 2))):
-        with pytest.raises(SolveError, match="singular"):
+        with pytest.raises(fc.SolveError, match="singular"):
             Factorization(csr_matrix(A), definite=definite)
 
 
@@ -71,7 +71,7 @@ def test_badly_scaled_is_not_singular():
         assert factor.solve(scale @ A @ np.ones(3)) == pytest.approx(np.array([1.0, 1 / power, 1 / 3]))
         assert factor.condition == pytest.approx(Factorization(csr_matrix(A), definite=True).condition)
         A[2, 2] = 2.0 / 3.0 + 1e-15
-        with pytest.raises(SolveError, match="singular"):
+        with pytest.raises(fc.SolveError, match="singular"):
             Factorization(scale @ A @ scale, definite=True)
 
 
@@ -84,7 +84,7 @@ def test_one_negative_eigenvalue_is_found(n, seed, size):
     values = 0.5 + rng.random(n)
     values[rng.integers(n)] = -size
     A = (Q * values) @ Q.T
-    with pytest.raises(SolveError, match="not positive definite"):
+    with pytest.raises(fc.SolveError, match="not positive definite"):
         Factorization(csr_matrix(0.5 * (A + A.T)), definite=True)
     Factorization(csr_matrix(0.5 * (A + A.T)), definite=False)
 
@@ -94,18 +94,18 @@ def test_helmholtz_is_indefinite():
     basis = unit_basis("tri P1", 16)
     K, M = inner(asm(stiffness, basis), basis), inner(asm(mass, basis), basis)
     Factorization(K - 19.0 * M, definite=True)
-    with pytest.raises(SolveError, match="not positive definite"):
+    with pytest.raises(fc.SolveError, match="not positive definite"):
         Factorization(K - 21.0 * M, definite=True)
     swap = csr_matrix([[0.0, 1.0], [1.0, 0.0]])
     for A in (swap, block_diag([0.01 * identity(20), swap])):
-        with pytest.raises(SolveError, match="not positive definite"):
+        with pytest.raises(fc.SolveError, match="not positive definite"):
             Factorization(A, definite=True)
 
 
 def test_large_factors_are_probed_only(monkeypatch):
     monkeypatch.setattr(factor, "PIVOTS_READ", 0)
     assert Factorization(identity(5), definite=True).solve(np.ones(5)).tolist() == [1.0] * 5
-    with pytest.raises(SolveError, match="not positive definite"):
+    with pytest.raises(fc.SolveError, match="not positive definite"):
         Factorization(-identity(5), definite=True)
 
 
@@ -116,7 +116,7 @@ def test_inaccurate_factors_are_refused(monkeypatch):
 
     genuine = factor.splu
     monkeypatch.setattr(factor, "splu", lambda A, **options: Sloppy(genuine(A, **options)))
-    with pytest.raises(SolveError, match="the factorization of the operator is not accurate"):
+    with pytest.raises(fc.SolveError, match="the factorization of the operator is not accurate"):
         Factorization(identity(5), definite=False)
 
 
@@ -131,9 +131,9 @@ def test_the_unit_of_the_entries_does_not_matter(scale, definite):
     assert found.condition == pytest.approx(plain.condition, rel=1e-6)
     b = np.random.default_rng(0).standard_normal(K.shape[0])
     assert np.allclose(found.solve(scale * b), plain.solve(b), rtol=1e-10, atol=0.0)
-    with pytest.raises(SolveError, match="not positive definite"):
+    with pytest.raises(fc.SolveError, match="not positive definite"):
         Factorization(-scale * K, definite=True)
-    with pytest.raises(SolveError, match="not symmetric"):
+    with pytest.raises(fc.SolveError, match="not symmetric"):
         Factorization(scale * (K + inner(asm(convection, basis), basis)), definite=True)
 
 

@@ -7,8 +7,7 @@ from skfem import Basis, ElementTriP1, MeshTri
 from zoo import bump, discs
 
 import femcert as fc
-from femcert.errors import UncertifiedError
-from femcert.linalg import Factorization, installed_backends, use_backend
+from femcert.linalg import Factorization, installed_backends
 
 pytest.importorskip("pyamg")
 
@@ -24,7 +23,7 @@ def problem_on(n, parameters=4):
 @pytest.fixture(scope="module")
 def exact():
     """The problem with factors, a truth, its data and a candidate."""
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         problem = problem_on(32)
         truth = problem.parameters.field([1.0, -0.5, 0.3, 0.2])
         data = problem.simulate(truth, noise=0.05)
@@ -36,7 +35,7 @@ def exact():
 def loosely(n=32):
     """The same problem, solved to four digits only."""
     problem = problem_on(n)
-    with use_backend("multigrid", tolerance=LOOSE):
+    with fc.use_backend("multigrid", tolerance=LOOSE):
         problem.factor  # noqa: B018
     assert problem.factor.backend == "multigrid"
     return problem
@@ -48,10 +47,10 @@ def test_solves_keep_their_tolerance():
     A = problem.operator[problem.free][:, problem.free]
     rng = np.random.default_rng(0)
     right = np.column_stack([rng.standard_normal(A.shape[0]), np.ones(A.shape[0])])
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         x = Factorization(A, definite=True).solve(right)
     for tolerance in (1e-2, 1e-4, 1e-8, 1e-11):
-        with use_backend("multigrid", tolerance=tolerance):
+        with fc.use_backend("multigrid", tolerance=tolerance):
             error = Factorization(A, definite=True).solve(right) - x
         relative = np.sqrt(np.sum(error * (A @ error), axis=0) / np.sum(x * (A @ x), axis=0))
         assert np.all(relative <= tolerance)
@@ -66,7 +65,7 @@ def test_solves_keep_their_tolerance():
 )
 def test_certificates_agree_with_those_of_superlu(exact, name, rule, close):
     problem, _, data, candidate = exact
-    with use_backend(name):
+    with fc.use_backend(name):
         other = problem_on(32)
         found = fc.certify(other, data, candidate, rule).radius.value
     assert other.factor.backend == name
@@ -118,7 +117,7 @@ def cooling(diffusivity):
 def test_what_is_below_the_rounding_of_the_states_is_not_seen():
     """Readings of 1e-16 of states of order one, whatever solves."""
     for backend in ("superlu", "multigrid"):
-        with use_backend(backend), pytest.raises(UncertifiedError, match="zero to rounding"):
+        with fc.use_backend(backend), pytest.raises(fc.UncertifiedError, match="zero to rounding"):
             fc.stability(far_source(1e4))
 
 
@@ -126,14 +125,14 @@ def test_what_is_below_the_rounding_of_the_states_is_not_seen():
 @pytest.mark.parametrize(("make", "value"), [(far_source, 0.0), (far_source, 1e3), (cooling, 0.1), (cooling, 0.01)])
 def test_what_sensors_hardly_see_is_covered_too(make, value, tolerance):
     """The error of a solve is relative to all of the state, the data are not: bounds hold, or are refused."""
-    with use_backend("superlu"):
+    with fc.use_backend("superlu"):
         problem = make(value)
         truth = problem.parameters.field(np.linspace(1.0, 0.3, problem.parameters.dimension))
         data = problem.simulate(truth, noise=0.01)
         candidate = fc.Tikhonov(weight=1e-6)(problem, data)
         true = fc.stability(problem, data=data).constant.value
         radius = fc.certify(problem, data, candidate, fc.ResidualRadius()).radius.value
-    with use_backend("multigrid", tolerance=tolerance):
+    with fc.use_backend("multigrid", tolerance=tolerance):
         other = make(value)
         other.factor  # noqa: B018
     error = np.linalg.norm(other.forward_matrix() - problem.forward_matrix(), 2)
@@ -142,7 +141,7 @@ def test_what_sensors_hardly_see_is_covered_too(make, value, tolerance):
         found = fc.stability(other, data=data).constant.value
         state = other.solve(candidate.parameter)
         bound = fc.certify(other, data, fc.Candidate(state, candidate.parameter), fc.ResidualRadius()).radius
-    except UncertifiedError:
+    except fc.UncertifiedError:
         # Not where factors are no better.
         assert other.rounding > 1e-6
         return
@@ -171,13 +170,13 @@ def test_dual_norms_of_loose_states_hold(exact, scale):
 def test_weights_are_not_too_small(exact):
     problem, _, data, _ = exact
     true = fc.certified_weights(problem, data=data).pde.value
-    with use_backend("multigrid"):
+    with fc.use_backend("multigrid"):
         assert fc.certified_weights(problem_on(32), data=data).pde.value == pytest.approx(true, rel=1e-9)
-    with pytest.raises(UncertifiedError, match="needs them to rounding"):
+    with pytest.raises(fc.UncertifiedError, match="needs them to rounding"):
         fc.certified_weights(loosely(), data=data)
 
 
 def test_what_knows_rounding_only_is_refused(exact):
     _, _, data, _ = exact
-    with use_backend("multigrid", tolerance=LOOSE), pytest.raises(UncertifiedError, match="a modulus needs them"):
+    with fc.use_backend("multigrid", tolerance=LOOSE), pytest.raises(fc.UncertifiedError, match="a modulus needs them"):
         fc.stability(problem_on(16, lambda basis: fc.FullSpace(basis).within_ball(5.0)), data=data).modulus(0.1)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from skfem import Mesh, MeshLine1, MeshQuad, MeshTri
 
-from femcert.errors import InputError
+import femcert as fc
 from femcert.mesh.geometry import boundary_facets, diameters, measures, region_elements
-from femcert.mesh.read import load_mesh
 
 MESHES = Path(__file__).parents[2] / "meshes"
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -72,7 +71,7 @@ def save(path: Path, points=SQUARE, cells=(("triangle", TRIANGLES),), **more) ->
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_mesh_has_its_names_and_its_size(name):
     kind, outer, inner, regions = SHIPPED[name]
-    mesh = load_mesh(MESHES / f"{name}.msh")
+    mesh = fc.load_mesh(MESHES / f"{name}.msh")
     assert type(mesh) is kind
     assert set(mesh.boundaries) == {*outer, *inner}
     assert set(mesh.subdomains) == set(regions)
@@ -94,7 +93,7 @@ def test_the_script_of_a_shipped_mesh_makes_that_mesh(name, tmp_path):
     pytest.importorskip("gmsh")
     path = tmp_path / "again.msh"
     subprocess.run([sys.executable, MESHES / f"make_{name}.py", path], check=True, timeout=60)
-    shipped, again = load_mesh(MESHES / f"{name}.msh"), load_mesh(path)
+    shipped, again = fc.load_mesh(MESHES / f"{name}.msh"), fc.load_mesh(path)
     assert set(again.boundaries) == set(shipped.boundaries)
     assert set(again.subdomains) == set(shipped.subdomains)
     # versions of Gmsh differ in the mesh, not in the domain
@@ -114,7 +113,7 @@ def test_what_scikit_fem_saved_comes_back(kind, suffix, tmp_path, capsys):
     )  # fmt: skip
     mesh.save(tmp_path / f"saved{suffix}")
     capsys.readouterr()
-    back = load_mesh(tmp_path / f"saved{suffix}")
+    back = fc.load_mesh(tmp_path / f"saved{suffix}")
     assert type(back) is kind
     assert np.array_equal(back.p, mesh.p)
     assert sets(back, "boundaries") == sets(mesh, "boundaries")
@@ -124,8 +123,8 @@ def test_what_scikit_fem_saved_comes_back(kind, suffix, tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", [".mesh", ".meshb", ".vtu", ".vtk"])
 def test_plain_cells_come_back_from_other_formats(suffix, tmp_path, capsys):
-    shipped = load_mesh(MESHES / "fault.msh")
-    back = load_mesh(save(tmp_path / f"fault{suffix}", shipped.p.T, [("triangle", shipped.t.T)]))
+    shipped = fc.load_mesh(MESHES / "fault.msh")
+    back = fc.load_mesh(save(tmp_path / f"fault{suffix}", shipped.p.T, [("triangle", shipped.t.T)]))
     capsys.readouterr()
     assert np.allclose(back.p, shipped.p, rtol=0, atol=1e-14)
     assert np.array_equal(back.t, shipped.t)
@@ -139,7 +138,7 @@ def test_a_curve_and_a_face_with_the_same_gmsh_tag_keep_their_names(tmp_path):
         field_data={"bottom": np.array([1, 1]), "lower": np.array([1, 2]), "upper": np.array([2, 2])},
     )  # fmt: skip
     meshio.write(tmp_path / "tags.msh", raw, file_format="gmsh22", binary=False)
-    mesh = load_mesh(tmp_path / "tags.msh")
+    mesh = fc.load_mesh(tmp_path / "tags.msh")
     assert mesh.p[1, mesh.facets[:, boundary_facets(mesh, "bottom")]].max() == 0
     assert list(region_elements(mesh, "lower")) == [0]
     assert list(region_elements(mesh, "upper")) == [1]
@@ -148,7 +147,7 @@ def test_a_curve_and_a_face_with_the_same_gmsh_tag_keep_their_names(tmp_path):
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
 def test_quadrilaterals_come_out_counterclockwise(order, tmp_path):
-    mesh = load_mesh(save(tmp_path / "quad.vtk", cells=[("quad", np.array([order]))]))
+    mesh = fc.load_mesh(save(tmp_path / "quad.vtk", cells=[("quad", np.array([order]))]))
     x, y = mesh.p[:, mesh.t[:, 0]]
     assert x @ np.roll(y, -1) - y @ np.roll(x, -1) == 2
     assert list(mesh.mapping().detDF(np.array([[0.3], [0.6]])).ravel()) == pytest.approx([1.0])
@@ -201,8 +200,8 @@ def test_an_unusable_mesh_is_refused(case, tmp_path, capsys):
 
 def check_refused(path: Path, reason: str, capsys) -> None:
     """`load_mesh` raises one line with the name of the file and the reason, and prints nothing."""
-    with pytest.raises(InputError, match=reason) as caught:
-        load_mesh(path)
+    with pytest.raises(fc.InputError, match=reason) as caught:
+        fc.load_mesh(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert capsys.readouterr() == ("", "")
@@ -218,8 +217,8 @@ def test_a_missing_or_unknown_file_is_refused(tmp_path, capsys):
     check_refused(tmp_path / "notes.foo", "unknown extension '.foo'", capsys)
     for name in ("empty.msh", "text.msh", "picture.vtu"):
         check_refused(tmp_path / name, "cannot be read", capsys)
-    with pytest.raises(InputError, match="expected a path, got int"):
-        load_mesh(3)
+    with pytest.raises(fc.InputError, match="expected a path, got int"):
+        fc.load_mesh(3)
 
 
 @pytest.mark.parametrize("suffix", [".msh", ".vtu", ".vtk", ".mesh", ".meshb"])
@@ -227,11 +226,11 @@ def test_a_truncated_file_is_refused(suffix, tmp_path, capsys):
     shipped = MESHES / "l_shape.msh"
     whole = shipped if suffix == ".msh" else tmp_path / f"whole{suffix}"
     if suffix != ".msh":
-        mesh = load_mesh(shipped)
+        mesh = fc.load_mesh(shipped)
         save(whole, mesh.p.T, [("triangle", mesh.t.T)])
         capsys.readouterr()
     content = whole.read_bytes()
-    assert load_mesh(whole).nelements == 2810
+    assert fc.load_mesh(whole).nelements == 2810
     cut = tmp_path / f"cut{suffix}"
     # the last cut leaves all data of a .meshb and takes its end mark, which its reader does not look for
     last = len(content) - (40 if suffix == ".meshb" else 4)

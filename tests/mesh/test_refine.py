@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfem import Basis, ElementLineP1, ElementTriP1, Mesh, MeshLine, MeshQuad, MeshTri
 
+import femcert as fc
 from femcert import EllipticSource, FullSpace, InputError, PointSensors
 from femcert.mesh.geometry import diameters, measures
-from femcert.mesh.read import load_mesh
 from femcert.mesh.refine import check_adaptive, doerfler, refined
 
 MESHES = Path(__file__).parents[2] / "meshes"
@@ -69,7 +69,7 @@ def check_same_domain(coarse: Mesh, fine: Mesh) -> None:
 
 @pytest.mark.parametrize("name", ["l_shape", "plate_with_holes", "disc", "fault", "interval", "l_shape_quads"])
 def test_uniform_refinement_keeps_names(name):
-    mesh = load_mesh(MESHES / f"{name}.msh")
+    mesh = fc.load_mesh(MESHES / f"{name}.msh")
     fine = refined(mesh)
     assert type(fine) is type(mesh)
     assert fine.nelements == mesh.nelements * 2 ** mesh.dim()
@@ -79,7 +79,7 @@ def test_uniform_refinement_keeps_names(name):
 
 @pytest.mark.parametrize("name", ["plate_with_holes", "disc", "fault", "interval"])
 def test_eight_adaptive_levels_keep_names(name):
-    mesh = start = load_mesh(MESHES / f"{name}.msh")
+    mesh = start = fc.load_mesh(MESHES / f"{name}.msh")
     rng = np.random.default_rng(3)
     target = start.p[:, start.facets[:, start.boundaries[sorted(start.boundaries)[0]]][0, 0]]
     for _ in range(8):
@@ -91,7 +91,7 @@ def test_eight_adaptive_levels_keep_names(name):
 
 
 def test_the_interface_still_separates_the_regions():
-    mesh = load_mesh(MESHES / "disc.msh")
+    mesh = fc.load_mesh(MESHES / "disc.msh")
     for _ in range(3):
         mesh = refined(mesh, mesh.subdomains["inclusion"][::3])
     inside = np.zeros(mesh.nelements, dtype=bool)
@@ -108,7 +108,7 @@ SHAPES = {
     "unlike pair": MeshTri(
         np.array([[0.0, 1.0, 0.05, 0.9], [0.0, 0.0, 0.3, -0.1]]), np.array([[0, 0], [1, 1], [2, 3]])
     ),
-    "plate": load_mesh(MESHES / "plate_with_holes.msh"),
+    "plate": fc.load_mesh(MESHES / "plate_with_holes.msh"),
 }
 
 

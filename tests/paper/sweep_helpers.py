@@ -8,8 +8,6 @@ import femcert as fc
 from femcert.paper import Grid, Setting
 from femcert.paper.experiments import poisson_problem
 from femcert.paper.trials import draw, paper_mismatch, paper_truth
-from femcert.problem.base import Problem
-from femcert.residual import reduced_gradient_norm
 
 RULES = {
     "operational": fc.OperationalRadius(pde=0.05, bc=1.0, optimality=0.01),
@@ -22,7 +20,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Single:
-    problem: Problem
+    problem: fc.Problem
     data: fc.Data
     baseline: fc.Candidate
     learned: fc.Candidate
@@ -53,6 +51,6 @@ def single(setting: Setting, grid: Grid, seed: int, trial: int) -> Single:
     data = fc.Data(clean + noise, float(np.linalg.norm(noise)))
     q = problem.parameters.field(truth + values.perturbation[0] * draws.perturbation_normals(row)[0])
     state = problem.solve(q) + values.mismatch[0] * paper_mismatch(problem)
-    optimality = reduced_gradient_norm(problem, data, q, weight=setting.weight)
+    optimality = fc.reduced_gradient_norm(problem, data, q, weight=setting.weight)
     learned = fc.Candidate(state, q, optimality)
     return Single(problem, data, fc.Tikhonov(weight=setting.weight)(problem, data), learned, deviation)

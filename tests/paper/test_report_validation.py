@@ -23,8 +23,8 @@ from skfem import (
     MeshTri,
 )
 
+import femcert as fc
 from femcert.paper.page import VALIDATION_FIGURES, validation_files, validation_page, write_validation
-from femcert.report import plot_selection
 from femcert.report.fields import draw_line, triangulated
 from femcert.report.selection_figure import radius_parts
 from femcert.report.style import axes_of
@@ -162,7 +162,7 @@ def test_parts_of_a_radius_add_up(result):
 def test_plot_selection(result, name, tmp_path):
     outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
     found = outcome.candidates[-1]
-    path = plot_selection(
+    path = fc.plot_selection(
         found.selection,
         outcome.scenario.problem,
         tmp_path / "new" / "selection.png",
@@ -172,7 +172,7 @@ def test_plot_selection(result, name, tmp_path):
     )
     assert imread(path).shape[1] > 1000
     assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
-    bare = plot_selection(found.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
+    bare = fc.plot_selection(found.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
     assert bare.exists()
 
 
@@ -195,7 +195,7 @@ def test_any_name_and_size_fits_in_the_picture(result, name, candidate, factor, 
 
     monkeypatch.setattr(Text, "draw", watched)
     # With the fewest panels the picture is narrowest. Warnings are errors.
-    plot_selection(selection, outcome.scenario.problem, tmp_path / "long.png")
+    fc.plot_selection(selection, outcome.scenario.problem, tmp_path / "long.png")
     assert any("estimate" in text for text, _, _ in drawn)
     for text, box, picture in drawn:
         assert min(box.x0, box.y0) >= 0.0, text

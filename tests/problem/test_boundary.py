@@ -5,7 +5,7 @@ import pytest
 from skfem import Basis, ElementTriP1, ElementTriP2
 from zoo import ELEMENTS, unit_basis, unit_mesh
 
-from femcert.errors import InputError
+import femcert as fc
 from femcert.problem.boundary import boundary_conditions
 
 
@@ -75,7 +75,7 @@ def test_parts_that_meet_in_a_corner_must_agree():
     agree = boundary_conditions(basis, dirichlet={"left": lambda x: x[1], "top": lambda x: 1.0 + x[0]})
     corner = np.flatnonzero(np.isclose(basis.doflocs[0], 0.0) & np.isclose(basis.doflocs[1], 1.0))
     assert agree.values[corner] == pytest.approx([1.0])
-    with pytest.raises(InputError, match=r"Dirichlet value on 'top' contradicts another part at \[0\.0, 1\.0\]"):
+    with pytest.raises(fc.InputError, match=r"Dirichlet value on 'top' contradicts another part at \[0\.0, 1\.0\]"):
         boundary_conditions(basis, dirichlet={"left": lambda x: x[1], "top": 0.0})
     # Opposite sides do not meet.
     boundary_conditions(basis, dirichlet={"left": 1.0, "right": 2.0})
@@ -119,13 +119,13 @@ def test_bad_input(options, message):
     inside = mesh.facets_satisfying(lambda x: np.isclose(x[0], 1 / 3))
     mesh = mesh.with_boundaries({"west": west, "empty": np.zeros(0, dtype=np.int64), "inside": inside})
     basis = Basis(mesh, ELEMENTS["quad Q1"][1]())
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(fc.InputError, match=message):
         boundary_conditions(basis, **options)
 
 
 def test_all_dofs_prescribed():
     mesh = unit_mesh("tri", 1)
-    with pytest.raises(InputError, match=r"the mesh \(2 elements\) has no interior dofs"):
+    with pytest.raises(fc.InputError, match=r"the mesh \(2 elements\) has no interior dofs"):
         boundary_conditions(Basis(mesh, ElementTriP1()))
     assert len(boundary_conditions(Basis(mesh, ElementTriP2())).free) == 1
     assert len(boundary_conditions(Basis(mesh, ElementTriP1()), neumann={"top": 0.0, "right": 0.0}).free) == 1

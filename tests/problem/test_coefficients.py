@@ -9,7 +9,6 @@ from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine
 from zoo import unit_mesh
 
 import femcert as fc
-from femcert.errors import InputError
 from femcert.mesh.sample import Points
 from femcert.problem.coefficients import at_points, at_quadrature
 
@@ -87,5 +86,5 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
     ],
 )
 def test_refused(value, sign, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(fc.InputError, match=message):
         at_quadrature(value, halves(), "a", sign=sign)

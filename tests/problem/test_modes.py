@@ -9,7 +9,7 @@ from skfem import Basis, ElementLineP1, ElementTriP1, ElementTriP2, MeshLine, Me
 from zoo import ELEMENTS, MESHES, unit_basis
 
 import femcert as fc
-from femcert.linalg import eigen, installed_backends, use_backend
+from femcert.linalg import eigen, installed_backends
 from femcert.problem import modes
 
 
@@ -167,7 +167,7 @@ def test_the_same_columns_with_every_backend(domain, boundary):
     for k in (2, 5, 9):
         found = {}
         for name in installed_backends():
-            with use_backend(name):
+            with fc.use_backend(name):
                 found[name] = fc.EigenmodeSpace(basis, k, boundary=boundary)
         first = found["superlu"]
         for other in found.values():
@@ -247,7 +247,7 @@ def test_zero_is_an_eigenvalue_of_each_piece(k):
     found = []
     # Multigrid refuses so many nearly singular directions.
     for name in installed_backends().keys() - {"multigrid"}:
-        with use_backend(name):
+        with fc.use_backend(name):
             found.append(fc.EigenmodeSpace(basis, k, boundary="neumann").matrix)
     for other in found:
         np.testing.assert_allclose(other, found[0], rtol=0, atol=1e-6)

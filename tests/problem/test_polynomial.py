@@ -7,7 +7,6 @@ from skfem import MeshLine, MeshQuad, MeshTri
 import femcert as fc
 from femcert.mesh.sample import Sampler
 from femcert.problem.polynomial import declared_error, known_degree, unknown
-from femcert.problem.strong import Given
 
 
 class Slope:
@@ -54,12 +53,12 @@ def test_bad_declarations(arguments, message):
 
 def test_tables_are_known_if_all_their_parts_are():
     part = fc.Polynomial(np.sin, 2, 0.1)
-    assert Given({"one": 1.0, "two": part}, "a").degree == 2
-    assert Given({"one": 1.0, "two": part}, "a").error == 0.1
-    mixed = Given({"one": np.cos, "two": part, "three": np.sin}, "a")
+    assert fc.Given({"one": 1.0, "two": part}, "a").degree == 2
+    assert fc.Given({"one": 1.0, "two": part}, "a").error == 0.1
+    mixed = fc.Given({"one": np.cos, "two": part, "three": np.sin}, "a")
     assert mixed.degree is None
     assert mixed.doubt_on(MeshTri()).startswith("the a on 'one' and the a on 'three' is a function of which")
-    assert Given(np.arange(3.0), "a").degree == 0
+    assert fc.Given(np.arange(3.0), "a").degree == 0
 
 
 MESHES = {
@@ -78,7 +77,7 @@ def test_what_is_missed_is_at_most_what_is_said(name, degree):
     def near(x):
         return 2.0 + x[0] ** degree + error * np.sin(90.0 * x[0]) * np.cos(70.0 * x[-1])
 
-    given = Given(fc.Polynomial(near, degree, error), "a", "positive")
+    given = fc.Given(fc.Polynomial(near, degree, error), "a", "positive")
     missed = given.missed(mesh)
     # Of a polynomial and of anything else that is as near to it.
     s = np.linspace(0.0, 1.0, 31)
@@ -89,10 +88,10 @@ def test_what_is_missed_is_at_most_what_is_said(name, degree):
     for true in (near(dense.x), 2.0 + dense.x[0] ** degree + error, 2.0 + dense.x[0] ** degree - error):
         assert np.all(np.abs(given.at(dense) - true).max(axis=1) <= missed)
     assert missed.max() <= 40.0 * error
-    assert not Given(fc.Polynomial(near, degree), "a").missed(mesh).any()
+    assert not fc.Given(fc.Polynomial(near, degree), "a").missed(mesh).any()
 
 
 def test_a_false_degree_is_noticed():
     with pytest.raises(fc.InputError, match="source is declared as a polynomial of degree 2 with error 0, but is"):
-        Given(fc.Polynomial(lambda x: np.exp(3.0 * x[0]), 2), "source").fit(MESHES["tri"])
-    Given(fc.Polynomial(lambda x: np.exp(3.0 * x[0]), 2, 0.05), "source").fit(MESHES["tri"])
+        fc.Given(fc.Polynomial(lambda x: np.exp(3.0 * x[0]), 2), "source").fit(MESHES["tri"])
+    fc.Given(fc.Polynomial(lambda x: np.exp(3.0 * x[0]), 2, 0.05), "source").fit(MESHES["tri"])

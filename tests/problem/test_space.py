@@ -11,7 +11,6 @@ from scipy.sparse import csr_matrix
 from zoo import unit_basis, unit_mesh
 
 import femcert as fc
-from femcert.problem.space import ParameterSpace
 
 
 @cache
@@ -132,7 +131,7 @@ def test_dependent_columns():
         fc.FunctionSpace(basis, [lambda x: x[0], lambda x: 0.0]).project(q)
     twice = csr_matrix(np.repeat(np.eye(basis.N)[:, :1], 2, axis=1))
     with pytest.raises(fc.InputError, match="columns of the parameter space are linearly dependent"):
-        ParameterSpace(basis, twice).project(q)
+        fc.ParameterSpace(basis, twice).project(q)
     # A bad scale alone is no dependence.
     scaled = fc.FunctionSpace(basis, [lambda x: 1e-12 * x[0], lambda x: 1e12 * x[1]])
     assert scaled.project(basis.doflocs[0] + basis.doflocs[1])[0] == pytest.approx([1e12, 1e-12], rel=1e-6)
@@ -159,9 +158,9 @@ def test_bad_input():
         fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0)
     assert fc.RegionSpace(basis, [np.arange(3)]).within_ball(1.0, norm="l2").ball.norm == "l2"
     with pytest.raises(fc.InputError, match="a space of dimension 17 on 16 dofs"):
-        ParameterSpace(basis, np.ones((16, 17)))
+        fc.ParameterSpace(basis, np.ones((16, 17)))
     with pytest.raises(fc.InputError, match="a space of dimension 0 on 16 dofs"):
-        ParameterSpace(basis, np.ones((16, 0)))
+        fc.ParameterSpace(basis, np.ones((16, 0)))
     with pytest.raises(fc.InputError, match="basis is a NoneType"):
         fc.FullSpace(None)
 

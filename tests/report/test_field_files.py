@@ -22,7 +22,6 @@ from skfem import (
 
 import femcert as fc
 from femcert.mesh.locate import Locator, interpolation_matrix
-from femcert.report.field_files import write_fields
 from femcert.selection.selection import Case
 
 # By name: mesh class, element, type of the cells in VTK.
@@ -78,7 +77,7 @@ def undecided(problem, baseline, learned):
 def test_all_fields_are_in_the_file(name, ending, tmp_path):
     problem = source_problem(basis_of(name, seed=3))
     selection = select(problem)
-    path = write_fields(selection, tmp_path / "new" / f"fields.{ending}")
+    path = fc.write_fields(selection, tmp_path / "new" / f"fields.{ending}")
     case, found = selection.case, meshio.read(path)
     fields = {
         "parameter": selection.parameter,
@@ -117,7 +116,7 @@ def test_a_candidate_comes_back_to_the_last_digit(name, n, seed, scale, ending, 
     problem = source_problem(basis, fc.FullSpace(basis))
     q, u = scale * np.random.default_rng(seed).standard_normal((2, problem.basis.N))
     selection = undecided(problem, fc.Candidate(u, q), fc.Candidate(2.0 * u, -q))
-    path = write_fields(selection, tmp_path / f"fields.{ending}")
+    path = fc.write_fields(selection, tmp_path / f"fields.{ending}")
     for prefix, candidate in (("baseline_", (u, q)), ("learned_", (2.0 * u, -q)), ("", (u, q))):
         names = {"parameter": f"{prefix}parameter", "state": f"{prefix}state"}
         again = fc.Candidate.from_file(problem, path, **names)
@@ -132,10 +131,10 @@ def test_vtk_reads_the_files(name, tmp_path):
     vtk = pytest.importorskip("vtkmodules.vtkIOXdmf2")
     basis = basis_of(name, seed=5)
     selection = select(source_problem(basis))
-    grid = pyvista.read(write_fields(selection, tmp_path / "fields.vtu"))
+    grid = pyvista.read(fc.write_fields(selection, tmp_path / "fields.vtu"))
     # pyvista's own reader of XDMF insists on a time, which meshio's refuses; this is ParaView's.
     reader = vtk.vtkXdmfReader()
-    reader.SetFileName(str(write_fields(selection, tmp_path / "fields.xdmf")))
+    reader.SetFileName(str(fc.write_fields(selection, tmp_path / "fields.xdmf")))
     reader.Update()
     places = np.random.default_rng(0).random((30, basis.mesh.dim()))
     cells = Locator(basis.mesh).find(places.T)
@@ -159,7 +158,7 @@ def test_piecewise_constant_parameters_are_cell_data(ending, tmp_path):
     left = basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5
     problem = source_problem(basis, fc.RegionSpace(basis, [np.flatnonzero(left), np.flatnonzero(~left)]))
     selection = select(problem)
-    path = write_fields(selection, tmp_path / f"fields.{ending}")
+    path = fc.write_fields(selection, tmp_path / f"fields.{ending}")
     found = meshio.read(path)
     assert np.array_equal(found.cell_data["parameter"][0], selection.parameter)
     assert "weakest_direction" in found.cell_data
@@ -175,7 +174,7 @@ def test_states_at_several_times_are_numbered(tmp_path):
         basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3]), times=[0.05, 0.1], steps=10
     )
     selection = select(problem)
-    path = write_fields(selection, tmp_path / "fields.vtu")
+    path = fc.write_fields(selection, tmp_path / "fields.vtu")
     found = meshio.read(path)
     assert np.array_equal(found.point_data["learned_state_1"], selection.case.learned.state[:, 1])
     assert {"state_0", "state_1", "difference_state_0", "difference_state_1"} <= set(found.point_data)
@@ -184,7 +183,7 @@ def test_states_at_several_times_are_numbered(tmp_path):
     # A trajectory cannot be compared with two times.
     q = problem.parameters.field([1.0, 0.5])
     longer = select(problem, learned=fc.Candidate(problem.trajectory(q), q))
-    found = meshio.read(write_fields(longer, path))
+    found = meshio.read(fc.write_fields(longer, path))
     assert {"learned_state_0", "learned_state_10", "baseline_state_1"} <= set(found.point_data)
     assert not any(name.startswith("difference_state") for name in found.point_data)
 
@@ -192,18 +191,18 @@ def test_states_at_several_times_are_numbered(tmp_path):
 def test_images_have_no_state_and_dominance_has_a_truth(tmp_path):
     basis = basis_of("triangle P1")
     image = fc.Tomography(basis, parameters=fc.SineSpace(basis, 2), angles=[0.0, 50.0], bins=4)
-    found = meshio.read(write_fields(select(image), tmp_path / "image.vtu"))
+    found = meshio.read(fc.write_fields(select(image), tmp_path / "image.vtu"))
     assert not any("state" in name for name in found.point_data)
     assert {"parameter", "baseline_parameter", "learned_parameter", "difference_parameter"} <= set(found.point_data)
     decided = select(source_problem(basis), rule=fc.Dominance())
-    found = meshio.read(write_fields(decided, tmp_path / "decided.vtu"))
+    found = meshio.read(fc.write_fields(decided, tmp_path / "decided.vtu"))
     assert np.array_equal(found.point_data["deciding_truth"], decided.comparison.truth)
 
 
 def test_an_unusable_candidate_leaves_no_fields(tmp_path):
     problem = source_problem(basis_of("triangle P1"))
     selection = select(problem, learned=lambda problem, data: 1 / 0)
-    found = meshio.read(write_fields(selection, tmp_path / "fields.vtu"))
+    found = meshio.read(fc.write_fields(selection, tmp_path / "fields.vtu"))
     names = {*found.point_data, *found.cell_data}
     assert not any(name.startswith(("learned", "difference")) for name in names)
     assert {"parameter", "baseline_state", "baseline_indicators"} <= names
@@ -214,9 +213,9 @@ def test_a_selection_from_a_file_needs_its_problem(tmp_path):
     select(problem).save(tmp_path / "selection.json")
     loaded = fc.Selection.load(tmp_path / "selection.json")
     with pytest.raises(fc.InputError, match="a selection from a file has no mesh; give the problem, too"):
-        write_fields(loaded, tmp_path / "fields.vtu")
-    path = write_fields(loaded, tmp_path / "fields.vtu", problem=problem)
+        fc.write_fields(loaded, tmp_path / "fields.vtu")
+    path = fc.write_fields(loaded, tmp_path / "fields.vtu", problem=problem)
     assert np.array_equal(meshio.read(path).point_data["parameter"], loaded.parameter)
     other = source_problem(basis_of("quad Q1", 3))
     with pytest.raises(fc.InputError, match=r"parameter has shape \(25,\); expected \(16,\)"):
-        write_fields(loaded, tmp_path / "fields.vtu", problem=other)
+        fc.write_fields(loaded, tmp_path / "fields.vtu", problem=other)

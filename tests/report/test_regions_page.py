@@ -8,7 +8,7 @@ from skfem import Basis, ElementLineP1, MeshLine
 from test_selection_page import in_regions, page, read, selection
 
 import femcert as fc
-from femcert.report import write_report, write_summary
+from femcert.report import write_summary
 from femcert.report.selection_page import selection_page
 
 
@@ -84,7 +84,7 @@ def test_a_loaded_one_has_the_same_tables(name, tmp_path):
     found = selection(name)
     found.save(tmp_path / "s.json")
     again = fc.Selection.load(tmp_path / "s.json")
-    text = write_report(again, tmp_path / "p.html").read_text(encoding="utf-8")
+    text = fc.write_report(again, tmp_path / "p.html").read_text(encoding="utf-8")
     for row in (*again.regions.rows(), *again.candidate_rows()):
         assert row[1] in text
 

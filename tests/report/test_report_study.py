@@ -11,10 +11,11 @@ import pytest
 from matplotlib.image import imread
 from skfem import MeshLine, MeshTri
 
+import femcert as fc
 from femcert.mesh.refine import refined
-from femcert.report import style, write_report
+from femcert.report import style
 from femcert.report.study import holds, study_figure, study_page
-from femcert.study import Level, Study
+from femcert.study import Level
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 
@@ -64,7 +65,7 @@ def study(mesh, levels=5, **columns):
         }))  # fmt: skip
     rng = np.random.default_rng(0)
     shares = tuple(row.upper * rng.uniform(0.1, 1.0, row.elements) / np.sqrt(row.elements) for row in rows)
-    return Study(
+    return fc.Study(
         tuple(rows), "levels", False, 0.5, "equilibrated", "energy", tuple(meshes), shares, (None,) * levels
     )
 
@@ -100,7 +101,7 @@ def check_picture(path):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_page_of_any_study_with_its_pictures(name, tmp_path):
-    path = write_report(STUDIES[name], tmp_path / "report.html")
+    path = fc.write_report(STUDIES[name], tmp_path / "report.html")
     source = path.read_text(encoding="utf-8")
     text, pictures = words(source)
     assert pictures == 2

@@ -18,9 +18,7 @@ from skfem import (
 )
 
 import femcert as fc
-from femcert.linalg import use_backend
 from femcert.linalg.backends import is_installed
-from femcert.report import write_report
 from femcert.report.fields import MOST_VECTOR, field_picture
 from femcert.report.pictures import picture
 from femcert.report.selection_page import selection_page, singular_values_picture
@@ -331,7 +329,7 @@ def test_provenance():
 
 @pytest.mark.skipif(not is_installed("multigrid"), reason="pyamg is not installed")
 def test_the_page_says_how_accurately_an_iteration_solved():
-    with use_backend("multigrid", tolerance=1e-9):
+    with fc.use_backend("multigrid", tolerance=1e-9):
         found = made(plane(refined=2))
     _, text = read(selection_page(found))
     assert f"solver of the state equation multigrid (pyamg {version('pyamg')}), to the relative energy error" in text
@@ -344,16 +342,16 @@ def test_a_loaded_selection_has_a_page_and_with_its_problem_maps(name, tmp_path)
     found = selection(name)
     found.save(tmp_path / "s.json")
     again = fc.Selection.load(tmp_path / "s.json")
-    _, text = read(write_report(again, tmp_path / "page.html").read_text(encoding="utf-8"))
+    _, text = read(fc.write_report(again, tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "write_report(..., problem=...)" in text
     assert " ".join(found.reason.split()) in text
-    source = write_report(again, tmp_path / "page.html", problem=found.case.problem).read_text(encoding="utf-8")
+    source = fc.write_report(again, tmp_path / "page.html", problem=found.case.problem).read_text(encoding="utf-8")
     _, text = read(source)
     assert "Only the selected reconstruction is in the file." in text
     assert len(re.findall("<svg", source)) >= 1
     other = line() if name != "line" else zoo.tomography()
     with pytest.raises(fc.InputError, match="parameter has shape"):
-        write_report(again, tmp_path / "other.html", problem=other)
+        fc.write_report(again, tmp_path / "other.html", problem=other)
     assert not (tmp_path / "other.html").exists()
 
 

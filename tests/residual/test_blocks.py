@@ -15,7 +15,6 @@ from femcert.mesh.assembly import diffusion_matrix
 from femcert.mesh.elements import constant_basis, mass_matrix
 from femcert.problem.forward import dense
 from femcert.problem.states import strong_form
-from femcert.problem.strong import Interpolant
 from femcert.residual import block_maps, blocks
 from femcert.residual.block_chunk import Columns
 from femcert.residual.block_errors import block_errors, combined, largest, products
@@ -81,8 +80,8 @@ class Case:
     def residual(self, number, weights):
         """The residual of a combination, and what it was sampled with."""
         block = self.blocks[number]
-        form = replace(self.form, source=Interpolant(block.basis, block.sources @ weights))
-        zero = replace(self.form, source=Interpolant(self.basis, np.zeros(self.basis.N)))
+        form = replace(self.form, source=fc.Interpolant(block.basis, block.sources @ weights))
+        zero = replace(self.form, source=fc.Interpolant(self.basis, np.zeros(self.basis.N)))
         rule = self.workspace.rule(zero, "energy")
         return self.workspace.residual(form, block.states @ weights, "energy", rule), rule
 
@@ -155,7 +154,7 @@ def test_single_columns_as_single_bounds(element, boundary):
         for j in range(block.count):
             case.blocks = [Columns(block.states[:, [j]], block.basis, block.sources[:, [j]])]
             (alone,) = case.errors().blocks
-            form = replace(case.form, source=Interpolant(block.basis, dense(block.sources[:, [j]])[:, 0]))
+            form = replace(case.form, source=fc.Interpolant(block.basis, dense(block.sources[:, [j]])[:, 0]))
             single = elliptic_bound(case.workspace, form, alone.states[:, 0], "energy", case.norm.factor)
             # For P1 the single bound may do without bubbles.
             assert alone.single[0] == pytest.approx(single.upper, rel=2e-2 if element == "tri P1" else 1e-7)

@@ -21,7 +21,6 @@ from skfem.helpers import dot, grad
 from zoo import source
 
 import femcert as fc
-from femcert.problem.strong import Given
 from femcert.residual.boundary import refuse_unresolved
 from femcert.residual.quadrature import shape_of
 
@@ -86,7 +85,7 @@ def test_contrast_hides_no_variation(element, degree):
     mesh = MeshLine(np.linspace(0.0, 1.0, 3)).with_subdomains({"strong": np.array([0]), "weak": np.array([1])})
     basis = Basis(mesh, element())
     table = {"strong": 9e11, "weak": fc.Polynomial(weak, degree)}
-    shape = shape_of(Given(table, "conductivity", "positive"), mesh)
+    shape = shape_of(fc.Given(table, "conductivity", "positive"), mesh)
     assert shape.degree == degree
     assert shape.spread[1] >= 0.004
     problem = any_source(basis, conductivity=table)

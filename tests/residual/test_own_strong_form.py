@@ -7,7 +7,6 @@ from skfem.helpers import dot, grad
 from zoo import source, unit_basis
 
 import femcert as fc
-from femcert.problem.strong import Given, Interpolant, StrongForm
 from femcert.residual import evaluate
 
 ELEMENTS = {"line P1": 10, "tri P1": 4, "tri P2": 3, "bent quad Q1": 4}
@@ -24,12 +23,12 @@ def form(u, v, w):
 class Own(fc.LinearProblem):
     """``-div(a grad u) + c u = q`` by the user's own form, with its strong form."""
 
-    a, c = Given(A, "conductivity", "positive"), Given(C, "reaction", "nonnegative")
+    a, c = fc.Given(A, "conductivity", "positive"), fc.Given(C, "reaction", "nonnegative")
 
     def strong(self, parameter):
         """The equation as fields."""
-        source = Interpolant(self.parameters.basis, self.check_parameter(parameter))
-        return StrongForm(self.a, self.c, source, self.boundary)
+        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter))
+        return fc.StrongForm(self.a, self.c, source, self.boundary)
 
 
 def pair(name):

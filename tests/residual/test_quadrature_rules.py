@@ -20,7 +20,7 @@ from skfem import (
 
 import femcert as fc
 from femcert.mesh.sample import Sampler
-from femcert.problem.strong import Exponential, Given, Interpolant, StrongForm
+from femcert.problem.strong import Exponential
 from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
 
 ELEMENTS = {
@@ -64,12 +64,12 @@ def a_field(mesh, kind, name, size=0.2, seed=1):
     given = {**COEFFICIENTS, **WILD}[name]
     rng = np.random.default_rng(seed)
     if name == "per element":
-        return Given(rng.uniform(0.5, 2.0, mesh.nelements), "a", "positive")
+        return fc.Given(rng.uniform(0.5, 2.0, mesh.nelements), "a", "positive")
     if not isinstance(given, tuple):
-        return Given(given, "a", "positive")
+        return fc.Given(given, "a", "positive")
     basis = Basis(mesh, ELEMENTS[kind][int(given[0][1]) - 1]())
     values = size * rng.uniform(-0.5, 0.5, basis.N)
-    kind = Exponential if given[1] else Interpolant
+    kind = Exponential if given[1] else fc.Interpolant
     return kind(basis, values if given[1] else 1.0 + values, "positive")
 
 
@@ -85,7 +85,7 @@ def reference_rule(dimension, triangle, n=40):
 
 def evaluate(field, quadrature, mesh):
     """A coefficient at the points of a rule, without femcert's sampler."""
-    if isinstance(field, Interpolant):
+    if isinstance(field, fc.Interpolant):
         values = np.asarray(Basis(mesh, field.basis.elem, quadrature=quadrature).interpolate(field.dofs))
         return np.exp(values) if field.exponential else values
     if callable(field.value):
@@ -121,11 +121,11 @@ def misfit(basis, field, quadrature, u, degree, *, energy, seed=2):
 
 
 def rules_of(basis, a, *, energy, c=0.0, light=False):
-    source = Interpolant(basis, np.ones(basis.N))
+    source = fc.Interpolant(basis, np.ones(basis.N))
     problem = fc.EllipticSource(
         basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.41))
     )
-    return choose_rule(StrongForm(a, Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
+    return choose_rule(fc.StrongForm(a, fc.Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
 
 
 def quadrature_of(mesh, rule):
@@ -169,7 +169,7 @@ def test_norms_of_test_functions(kind, degree, name):
         for quadrature in (quadrature_of(mesh, rule), reference_rule(mesh.dim(), kind == "tri")):
             B = Basis(mesh, ELEMENTS[kind][1 + degree], quadrature=quadrature)
             v = B.interpolate(np.random.default_rng(4).standard_normal(B.N))
-            on_c = evaluate(Given(c, "c"), quadrature, mesh)
+            on_c = evaluate(fc.Given(c, "c"), quadrature, mesh)
             energy = evaluate(a, quadrature, mesh) * np.sum(np.asarray(v.grad) ** 2, axis=0) + on_c * np.asarray(v) ** 2
             u = Basis(mesh, basis.elem, quadrature=quadrature).interpolate(np.ones(basis.N))
             results.append([np.sum(f * np.asarray(B.dx), axis=1) for f in (energy, (1.0 - on_c) * u * v)])
@@ -203,18 +203,18 @@ def test_what_is_no_polynomial_is_not_called_exact(kind, name):
     ],
 )
 def test_functions_that_hide_from_a_few_points(mesh, function):
-    assert shape_of(Given(function, "a", "positive"), mesh).degree is None
+    assert shape_of(fc.Given(function, "a", "positive"), mesh).degree is None
 
 
 @pytest.mark.parametrize("kind", ELEMENTS)
 def test_nearly_vanishing_coefficients_are_refused(kind):
     mesh = a_mesh(kind)
     basis = Basis(mesh, ELEMENTS[kind][0]())
-    rule = rules_of(basis, Given(fc.Polynomial(lambda x: 1e-4 + (x[0] - 0.3) ** 2, 2), "a", "positive"), energy=True)
+    rule = rules_of(basis, fc.Given(fc.Polynomial(lambda x: 1e-4 + (x[0] - 0.3) ** 2, 2), "a", "positive"), energy=True)
     assert not rule.exact
     assert np.all(np.isfinite(rule.remainder))
     # Almost zero at an end only: a bound is known, but not a useful one.
-    a = Given(fc.Polynomial(lambda x: 0.01 + x[0], 1), "a", "positive")
+    a = fc.Given(fc.Polynomial(lambda x: 0.01 + x[0], 1), "a", "positive")
     rule = rules_of(basis, a, energy=True)
     u = np.random.default_rng(3).standard_normal(basis.N)
     found, size = misfit(basis, a, quadrature_of(mesh, rule), u, 2, energy=True)
@@ -236,7 +236,7 @@ def test_the_least_conductivity_is_no_larger_than_any_sample(kind, name):
         assert np.all(rule.least_conductivity <= samples.min(axis=1) * (1 + 1e-12))
         if size == 0.2 and "P2" not in name:
             assert np.all(rule.least_conductivity >= 0.3 * samples.min(axis=1))
-        on_c = evaluate(Given(lambda x: 0.3 + x[0] ** 2, "c"), dense_rule(mesh), mesh)
+        on_c = evaluate(fc.Given(lambda x: 0.3 + x[0] ** 2, "c"), dense_rule(mesh), mesh)
         assert np.all(rule.least_reaction <= on_c.min(axis=1) * (1 + 1e-12))
 
 

@@ -12,7 +12,7 @@ from selector_helpers import BASELINE, SHARED, OwnError, check_fallback, good, l
 from skfem import Basis, ElementLineP1, MeshLine
 
 import femcert as fc
-from femcert.linalg import Factorization, backends, use_backend
+from femcert.linalg import Factorization, backends
 from femcert.selection import guard
 from femcert.selection.guard import CandidateFailure
 from femcert.timing import collected, stage
@@ -265,7 +265,7 @@ def test_a_block_that_is_never_left_is_not_ours(problem, data, truth, limit, fre
     kept = []
 
     def learned(p, d):
-        kept.append(use_backend("multigrid", tolerance=0.05))
+        kept.append(fc.use_backend("multigrid", tolerance=0.05))
         kept[0].__enter__()
         return good(p, truth)
 
@@ -279,7 +279,7 @@ def test_a_block_of_a_late_solver_is_its_own(problem, data, truth, free_choice):
     inside, go, left = threading.Event(), threading.Event(), threading.Event()
 
     def slow(p, d):
-        with use_backend("multigrid", tolerance=0.05):
+        with fc.use_backend("multigrid", tolerance=0.05):
             inside.set()
             go.wait(30.0)
         left.set()
@@ -288,7 +288,7 @@ def test_a_block_of_a_late_solver_is_its_own(problem, data, truth, free_choice):
     check_fallback(problem, data, slow, "ran past the time limit", time_limit=0.2)
     assert inside.is_set()
     assert chosen() == "superlu"
-    with use_backend("superlu", tolerance=0.01):
+    with fc.use_backend("superlu", tolerance=0.01):
         go.set()
         assert left.wait(30.0)
         assert backends.named_backend() == backends.Choice("superlu", 0.01)
@@ -304,6 +304,6 @@ def test_a_block_around_the_selection_holds_for_the_solver(problem, data, truth,
         seen.append(chosen())
         return good(p, truth)
 
-    with use_backend("multigrid"):
+    with fc.use_backend("multigrid"):
         assert select(problem, data, learned, time_limit=limit).accepted
     assert seen == ["multigrid"]

@@ -13,7 +13,7 @@ from selector_helpers import line, rewritten
 from skfem import MeshLine
 
 import femcert as fc
-from femcert.linalg import backends, installed_backends, use_backend
+from femcert.linalg import backends, installed_backends
 from femcert.selection.selection import SCHEMA
 
 BASELINE = fc.Tikhonov(weight=1e-3)
@@ -313,7 +313,7 @@ def test_a_selection_remembers_what_it_was_made_from(case):
 
 @pytest.mark.parametrize("name", sorted(installed_backends()))
 def test_what_solved_is_recorded_and_read_back(name, tmp_path):
-    with use_backend(name, tolerance=1e-11):
+    with fc.use_backend(name, tolerance=1e-11):
         found = [selection_of(line()), selection_of(blind())]
     path = tmp_path / "selection.json"
     for selection in found:

@@ -10,7 +10,6 @@ from zoo import ELEMENTS, unit_basis
 import femcert as fc
 from femcert.mesh.elements import constant_basis
 from femcert.problem.insert import cut_at_sensors
-from femcert.problem.strong import Interpolant
 from femcert.residual.line import line_bound
 from femcert.residual.workspace import Workspace
 
@@ -128,7 +127,7 @@ def test_energy_error_of_a_greens_function(element, root, x):
     constants = constant_basis(basis)
     equation = problem.strong(np.zeros(basis.N))
     equation = type(equation)(
-        equation.conductivity, equation.reaction, Interpolant(constants, np.zeros(constants.N)), equation.boundary
+        equation.conductivity, equation.reaction, fc.Interpolant(constants, np.zeros(constants.N)), equation.boundary
     )
     bound = line_bound(Workspace(problem), equation, z, "energy", loads=loads)
     square = green(x, x, root) - float((problem.sensors.matrix @ z)[0])

@@ -9,11 +9,7 @@ import femcert as fc
 from femcert.mesh.elements import mass_matrix
 from femcert.problem.curvature import conductivity_curvature
 from femcert.problem.functions import FunctionClass, Waves
-from femcert.problem.linear import LinearProblem
-from femcert.problem.nonlinear import NonlinearProblem
-from femcert.problem.sensors import PointLoads, Representers, Sensors
-from femcert.problem.space import ParameterSpace
-from femcert.problem.strong import Given, Interpolant, StrongForm
+from femcert.problem.sensors import PointLoads
 
 REACTION = 4.0
 AT = np.array([0.21, 0.4, 0.55, 0.83])
@@ -24,7 +20,7 @@ def screened(u, v, w):
     return dot(grad(u), grad(v)) + REACTION * u * v
 
 
-class OwnSource(LinearProblem):
+class OwnSource(fc.LinearProblem):
     """``-div(grad u) + 4 u = q + known`` with forms of the user's own, and their strong form."""
 
     def __init__(self, basis, *, parameters, sensors, known=None):
@@ -35,8 +31,9 @@ class OwnSource(LinearProblem):
         )
 
     def strong(self, parameter):
-        source = Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
-        return StrongForm(Given(1.0, "conductivity"), Given(REACTION, "reaction"), source, self.boundary, "source")
+        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
+        a, c = fc.Given(1.0, "conductivity"), fc.Given(REACTION, "reaction")
+        return fc.StrongForm(a, c, source, self.boundary, "source")
 
 
 class TwiceTheParameter(OwnSource):
@@ -44,7 +41,7 @@ class TwiceTheParameter(OwnSource):
         return super().strong(2.0 * np.asarray(parameter))
 
 
-class Differences(Sensors):
+class Differences(fc.Sensors):
     """``u(x_i+1) - u(x_i)`` on a line."""
 
     bounded = True
@@ -56,13 +53,13 @@ class Differences(Sensors):
 
     def representers(self):
         none = fc.PointSensors(self.basis, self.points).representers().means[:, : self.count]
-        return Representers(none, none, PointLoads(self.points, self.weights))
+        return fc.Representers(none, none, PointLoads(self.points, self.weights))
 
     def on(self, basis):
         return Differences(basis, self.points)
 
 
-class Exponentials(ParameterSpace):
+class Exponentials(fc.ParameterSpace):
     """``exp(j x)`` on a line."""
 
     def __init__(self, basis, k):
@@ -91,7 +88,7 @@ PLACES = {
     "intervals": lambda: (basis := line(), fc.AverageSensors(basis, AT, radius=0.05)),
     "discs": lambda: (basis := plane(), fc.AverageSensors(basis, np.column_stack([AT, AT[::-1]]), radius=0.1)),
 }
-SPACES = {"sines": fc.SineSpace, "columns": lambda basis, k: ParameterSpace(basis, fc.SineSpace(basis, k).matrix)}
+SPACES = {"sines": fc.SineSpace, "columns": lambda basis, k: fc.ParameterSpace(basis, fc.SineSpace(basis, k).matrix)}
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -118,7 +115,7 @@ def test_the_constant_is_above_the_exact_one():
 def test_what_a_problem_does_not_offer_is_refused():
     basis, sensors = PLACES["points"]()
     given = {"parameters": fc.SineSpace(basis, 2), "sensors": sensors}
-    forms = LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given)
+    forms = fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given)
     with pytest.raises(fc.UncertifiedError, match="LinearProblem does not offer"):
         fc.stability(forms, guarantee="continuous")
     with pytest.raises(fc.UncertifiedError, match="not the parameter"):
@@ -183,7 +180,7 @@ def test_readings_of_functions():
     assert fc.MatrixSensors(sensors.matrix).of_functions(waves.at, waves.steepness) is None
 
 
-class OwnCoefficient(NonlinearProblem):
+class OwnCoefficient(fc.NonlinearProblem):
     """``-div(exp(q) grad u) = 10`` with forms of the user's own, and how its Jacobian changes."""
 
     def __init__(self, basis, *, parameters, sensors):

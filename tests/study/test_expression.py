@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from femcert.errors import InputError
+import femcert as fc
 from femcert.study.expression import CONSTANTS, FUNCTIONS, Expression, number_or_expression
 
 NAMES = {**CONSTANTS, **{name: function for name, (function, _) in FUNCTIONS.items()}}
@@ -64,7 +64,7 @@ def test_the_same_as_python(text, x, y):
             expected = None
         try:
             found = Expression(text)(points)
-        except InputError:
+        except fc.InputError:
             assert expected is None or not np.isfinite(expected).all()
             return
     assert np.isfinite(found).all()
@@ -89,7 +89,7 @@ ATTACKS = [
 
 @pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
 def test_nothing_but_arithmetic(text):
-    with pytest.raises(InputError, match=r"problem\.source") as caught:
+    with pytest.raises(fc.InputError, match=r"problem\.source") as caught:
         Expression(text, "problem.source")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -101,12 +101,12 @@ def test_nothing_but_arithmetic(text):
      "0*(1/(x-1))", "asin(x+y)", "-1e308*10", "log(-x)*0"],
 )  # fmt: skip
 def test_values_that_are_no_finite_numbers(text):
-    with pytest.raises(InputError, match=r"key is .* no finite number"):
+    with pytest.raises(fc.InputError, match=r"key is .* no finite number"):
         Expression(text, "key")(np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
 def test_the_place_is_said():
-    with pytest.raises(InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
+    with pytest.raises(fc.InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
         Expression("1/x", "a")(np.array([[1.0, 0.0], [0.25, 0.5]]))
 
 

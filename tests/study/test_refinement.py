@@ -11,7 +11,6 @@ import pytest
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
-from femcert.study import Case, refinement_study
 from femcert.study.study import COLUMNS
 
 # Energy of the solution of -Laplace u = 1, u = 0 on the boundary: ∫ u.
@@ -30,7 +29,7 @@ def on_line(mesh=LINE):
     """-u'' = 1: the error of the P1 solution is known element by element, ``sum h^3 / 12``."""
     problem = poisson(mesh, ElementLineP1())
     h = np.diff(mesh.p[0])
-    return Case(problem, parameter=np.ones(mesh.nelements), truth=float(np.sqrt(np.sum(h**3) / 12.0)))
+    return fc.Case(problem, parameter=np.ones(mesh.nelements), truth=float(np.sqrt(np.sum(h**3) / 12.0)))
 
 
 def in_plane(energy, element=ElementTriP1):
@@ -41,7 +40,7 @@ def in_plane(energy, element=ElementTriP1):
             # Galerkin: the square of the error is the difference of the energies.
             return np.sqrt(energy - candidate.state @ (problem.load @ candidate.parameter))
 
-        return Case(problem, parameter=np.ones(mesh.nelements), truth=truth)
+        return fc.Case(problem, parameter=np.ones(mesh.nelements), truth=truth)
 
     return build
 
@@ -59,12 +58,12 @@ def inverse(mesh=LINE, **options):
         "learned": lambda problem, data: fc.Candidate.from_coefficients(problem, [1.0, 0.5]),
         "rule": fc.ResidualRadius(),
     }
-    return Case(problem, **{**given, **options})
+    return fc.Case(problem, **{**given, **options})
 
 
 @pytest.fixture(scope="module")
 def line():
-    return refinement_study(on_line, levels=5)
+    return fc.refinement_study(on_line, levels=5)
 
 
 def test_a_uniform_study_on_the_line(line):
@@ -86,7 +85,7 @@ def test_a_uniform_study_on_the_line(line):
 
 def test_uniform_on_the_square():
     mesh = MeshTri.init_sqsymmetric()
-    study = refinement_study(in_plane(ENERGY["square"]), mesh=mesh, levels=5)
+    study = fc.refinement_study(in_plane(ENERGY["square"]), mesh=mesh, levels=5)
     assert study.rates["truth"] == pytest.approx(-0.5, abs=0.03)
     assert study.rates["upper"] == pytest.approx(-0.5, abs=0.05)
     assert all(row.lower <= row.truth <= row.upper for row in study.rows)
@@ -96,8 +95,8 @@ def test_uniform_on_the_square():
 @pytest.mark.parametrize(("element", "rate"), [(ElementTriP1, -0.5), (ElementTriP2, -1.0)])
 def test_adaptive_refinement_restores_the_rate_on_the_l_shape(element, rate):
     build, mesh = in_plane(ENERGY["l-shape"], element), MeshTri.init_lshaped().refined(1)
-    adaptive = refinement_study(build, mesh=mesh, levels=25, adaptive=True, most_dofs=4000)
-    uniform = refinement_study(build, mesh=mesh, levels=5)
+    adaptive = fc.refinement_study(build, mesh=mesh, levels=25, adaptive=True, most_dofs=4000)
+    uniform = fc.refinement_study(build, mesh=mesh, levels=5)
     # P2 begins a little faster than its rate.
     for name in ("truth", "upper"):
         assert 1.3 * rate < adaptive.rates[name] < 0.93 * rate
@@ -110,7 +109,7 @@ def test_adaptive_refinement_restores_the_rate_on_the_l_shape(element, rate):
 
 
 def test_radii_and_decisions():
-    study = refinement_study(inverse, levels=4)
+    study = fc.refinement_study(inverse, levels=4)
     assert all(row.C_stab > 0.0 and row.radius_baseline > 0.0 and row.radius_learned > 0.0 for row in study.rows)
     for row, selection in zip(study.rows, study.selections, strict=True):
         assert row.radius_baseline == selection.baseline.radius.value
@@ -123,7 +122,7 @@ def test_radii_and_decisions():
 
 
 def test_a_baseline_alone():
-    study = refinement_study(lambda mesh=LINE: inverse(mesh, learned=None), levels=2)
+    study = fc.refinement_study(lambda mesh=LINE: inverse(mesh, learned=None), levels=2)
     assert all(row.radius_baseline is not None and row.radius_learned is None for row in study.rows)
     assert study.column("decision") == [None, None]
 
@@ -138,23 +137,23 @@ def test_what_is_an_estimate_is_marked():
         q = space.field([0.1, 0.2])
         candidate = fc.Candidate(problem.solve(q), q, 0.0)
         data = problem.simulate(q)
-        return Case(problem, data=data, baseline=candidate, rule=fc.ResidualRadius())
+        return fc.Case(problem, data=data, baseline=candidate, rule=fc.ResidualRadius())
 
-    study = refinement_study(build, levels=2)
+    study = fc.refinement_study(build, levels=2)
     assert all({"C_stab", "radius_baseline"} <= set(row.estimates) for row in study.rows)
     assert "~" in study.table()
 
 
 def test_stops_by_tolerance(line):
     limit = line.rows[2].upper * 1.01
-    study = refinement_study(on_line, levels=9, tolerance=limit)
+    study = fc.refinement_study(on_line, levels=9, tolerance=limit)
     assert study.stopped == "tolerance"
     assert len(study.rows) == 3
     assert study.rows[-1].upper <= limit < study.rows[-2].upper
 
 
 def test_stops_by_dofs():
-    study = refinement_study(on_line, levels=9, most_dofs=33)
+    study = fc.refinement_study(on_line, levels=9, most_dofs=33)
     assert study.stopped == "dofs"
     assert study.column("dofs") == [5, 9, 17, 33]
     built = []
@@ -163,10 +162,10 @@ def test_stops_by_dofs():
         built.append(count)
         return on_line(MeshLine(np.linspace(0.0, 1.0, count + 1)))
 
-    assert refinement_study(build, levels=[4, 40, 80], most_dofs=30).stopped == "dofs"
+    assert fc.refinement_study(build, levels=[4, 40, 80], most_dofs=30).stopped == "dofs"
     assert built == [4, 40]
     with pytest.raises(fc.InputError, match="level 1: it already has 5 dofs"):
-        refinement_study(on_line, most_dofs=4)
+        fc.refinement_study(on_line, most_dofs=4)
 
 
 @pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
@@ -178,19 +177,19 @@ def test_a_level_with_too_many_dofs_is_not_even_built(element):
         return in_plane(ENERGY["square"], element)(mesh)
 
     mesh = MeshTri.init_sqsymmetric()
-    first = refinement_study(build, mesh=mesh, levels=2).column("dofs")
+    first = fc.refinement_study(build, mesh=mesh, levels=2).column("dofs")
     built.clear()
-    study = refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1] - 1)
+    study = fc.refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1] - 1)
     assert (study.stopped, len(built)) == ("dofs", 1)
-    assert refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1]).stopped == "levels"
+    assert fc.refinement_study(build, mesh=mesh, levels=2, most_dofs=first[1]).stopped == "levels"
 
 
 def test_an_exact_solution_needs_no_refinement():
     def build(mesh=LINE):
         problem = poisson(mesh, ElementLineP1())
-        return Case(problem, parameter=np.zeros(mesh.nelements), truth=0.0)
+        return fc.Case(problem, parameter=np.zeros(mesh.nelements), truth=0.0)
 
-    study = refinement_study(build, levels=4, adaptive=True, tolerance=1e-12)
+    study = fc.refinement_study(build, levels=4, adaptive=True, tolerance=1e-12)
     assert (study.stopped, len(study.rows)) == ("tolerance", 1)
     assert study.rows[0].effectivity is None
     assert study.rates == {}
@@ -198,10 +197,10 @@ def test_an_exact_solution_needs_no_refinement():
 
 def test_quadrilaterals_are_refined_as_a_whole():
     def build(mesh):
-        return Case(poisson(mesh, ElementQuad1()), parameter=np.ones(mesh.nelements))
+        return fc.Case(poisson(mesh, ElementQuad1()), parameter=np.ones(mesh.nelements))
 
     with pytest.raises(fc.InputError, match=r"level 1: .*use triangles"):
-        refinement_study(build, mesh=MeshQuad().refined(2), adaptive=True)
+        fc.refinement_study(build, mesh=MeshQuad().refined(2), adaptive=True)
 
 
 def test_errors_name_their_level():
@@ -214,19 +213,19 @@ def test_errors_name_their_level():
         return on_line(mesh)
 
     with pytest.raises(fc.UncertifiedError, match="level 3: a constant is missing"):
-        refinement_study(build, mesh=LINE)
+        fc.refinement_study(build, mesh=LINE)
 
 
 def test_a_baseline_that_cannot_be_certified_is_an_error():
     rule = fc.OperationalRadius(pde=1.0, optimality=1.0)
     candidate = fc.Candidate(np.zeros(5), np.zeros(5))  # reports no optimality
     # With a learned candidate there is a selection that says so; nobody is rejected.
-    study = refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule), levels=1)
+    study = fc.refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule), levels=1)
     assert study.column("decision") == ["undecided"]
     assert study.column("radius_baseline") == [None]
     assert re.search(r"level 1 is undecided: .*optimality", study.table())
     with pytest.raises(fc.UncertifiedError, match=r"level 1: .*optimality"):
-        refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule, learned=None))
+        fc.refinement_study(lambda mesh=LINE: inverse(mesh, baseline=candidate, rule=rule, learned=None))
 
 
 def bad_truth(mesh=LINE):
@@ -250,7 +249,7 @@ def bad_truth(mesh=LINE):
 )
 def test_refused(build, options, word):
     with pytest.raises(fc.InputError, match=word):
-        refinement_study(build, **options)
+        fc.refinement_study(build, **options)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +296,8 @@ def test_a_build_of_numbers_gets_the_numbers_of_the_levels():
         seen.append(level)
         return on_line(MeshLine(np.linspace(0.0, 1.0, 2 ** (level + 2) + 1)))
 
-    study = refinement_study(build, levels=3)
+    study = fc.refinement_study(build, levels=3)
     assert seen == [0, 1, 2]
     assert [row.elements for row in study.rows] == [4, 8, 16]
     with pytest.raises(fc.InputError, match="build needs a mesh"):
-        refinement_study(build, levels=3, adaptive=True)
+        fc.refinement_study(build, levels=3, adaptive=True)
