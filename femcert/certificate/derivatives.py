@@ -9,6 +9,7 @@ import numpy as np
 
 from ..checks import Array
 from ..errors import CandidateError
+from ..linalg.accuracy import EPS
 from ..mesh.sample import Points, uniform_points, values_at
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
@@ -22,7 +23,7 @@ RULES = (11, 16, 23)
 # Of the derivative's size: what is not called an error. Of the rules' differences: what is not.
 TOLERANCE, SAFETY = 0.01, 10.0
 # Of the largest value: rounding of a function in double precision.
-DOUBLE = 64.0 * float(np.finfo(float).eps)
+DOUBLE = 64.0 * EPS
 
 
 class Balls(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from ..checks import Array, count, frozen, number
 from ..errors import InputError, UncertifiedError
 from ..evidence import Evidence, Feasible, evidence
+from ..linalg.accuracy import EPS
 from ..problem.base import Problem
 from ..problem.candidate import Candidate
 from ..problem.data import Data
@@ -134,7 +135,7 @@ class DominanceJudge(ExactJudge):
             outside = outside_l**2 + 2.0 * outside_l * float(far_l) + 2.0 * outside_b * float(far_b)
         margin = float(d @ (xl + xb)) + outside - 2.0 * towards
         sizes = float(np.linalg.norm(xl) + np.linalg.norm(xb) + np.linalg.norm(point))
-        eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
+        eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * EPS
         zeta = self.rule.zeta
         margin += eps * (float(np.linalg.norm(d)) * sizes + abs(outside))
         return Comparison(margin, frozen(evidence.field(point)), None if zeta is None else 1.0 - zeta)
@@ -159,7 +160,7 @@ class DominanceJudge(ExactJudge):
             return Comparison(0.0, frozen(np.asarray(asked.centre)), probability, **more)
         least, truth = asked.least_along(d, zeta=zeta)
         margin = (sizes[0] - sizes[1]) * (sizes[0] + sizes[1]) - 2.0 * least
-        eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * float(np.finfo(float).eps)
+        eps = self.problem.rounding + 64.0 * np.sqrt(len(d)) * EPS
         margin += eps * (sum(sizes) ** 2 + 2.0 * abs(least))
         return Comparison(float(margin), frozen(truth), probability, **more)
 

@@ -16,6 +16,9 @@ from skfem.mesh import MeshQuad1, MeshTri1
 from ..checks import Array
 from ..errors import InputError
 
+# What a few operations on coordinates may lose, relatively.
+ROUNDING = 8.0 * float(np.finfo(float).eps)
+
 Indices = NDArray[np.int64]
 
 # Of the extent of a quadrilateral: how far the sums of its opposite corners may differ in a parallelogram.

@@ -16,7 +16,7 @@ from skfem.refdom import RefLine, RefTri
 
 from ..checks import Array, count, number, real_vector
 from ..errors import InputError
-from .geometry import cross, is_affine
+from .geometry import ROUNDING, cross, is_affine
 from .locate import (
     BLOCK,
     CellIndex,
@@ -227,7 +227,7 @@ def _vertex_tolerance(mesh: Any) -> Array:
     shortest = np.full(mesh.p.shape[1], np.inf)
     np.minimum.at(shortest, ends.ravel(), np.tile(lengths, 2))
     shortest[np.isinf(shortest)] = 0.0  # vertices of no cell
-    return SNAP_TOLERANCE * shortest + 8 * np.finfo(float).eps * np.abs(mesh.p).max()
+    return SNAP_TOLERANCE * shortest + ROUNDING * np.abs(mesh.p).max()
 
 
 def _clip_rays(
@@ -242,7 +242,7 @@ def _clip_rays(
     vertices = mesh.t[:, cells]
     away = mesh.p[:, vertices] - origins[:, None]
     side = cross(directions, away)
-    rounding = 8 * np.finfo(float).eps * np.abs(origins).max(axis=0)
+    rounding = ROUNDING * np.abs(origins).max(axis=0)
     side[np.abs(side) <= tolerance[vertices] + rounding] = 0.0
     along = directions[0] * away[0] + directions[1] * away[1]
     next_side, next_along = np.roll(side, -1, axis=0), np.roll(along, -1, axis=0)

@@ -13,7 +13,7 @@ from skfem.mesh import MeshTri1
 from ..checks import Array, real_array
 from ..errors import InputError
 from .elements import MESHES, degree
-from .geometry import cross
+from .geometry import ROUNDING, cross
 
 Index = NDArray[np.int64]
 Pairs = Iterator[tuple[Index, Index]]
@@ -87,7 +87,7 @@ class CellIndex:
     def __init__(self, mesh: Any) -> None:
         corners = _planar(mesh.p)[:, mesh.t]
         lower, upper = corners.min(axis=1), corners.max(axis=1)
-        rounding = 8 * np.finfo(float).eps * np.abs(mesh.p).max()
+        rounding = ROUNDING * np.abs(mesh.p).max()
         padding = EDGE_TOLERANCE * np.max(upper - lower, axis=0) + rounding
         self.lower, self.upper = lower - padding, upper + padding
         exponents = (np.frexp(self.upper - self.lower)[1] // 2).astype(np.int64)
@@ -129,18 +129,17 @@ def _line_pairs(level: _Level, start: Array, step: Array) -> Pairs:
     """The pairs of `CellIndex.near_lines` on one level, `start` and `step` in units of its buckets."""
     step = step / np.abs(step).max(axis=0)
     step = np.where(np.abs(step) < LEAST_STEP, LEAST_STEP, step)
-    eps = 8 * np.finfo(float).eps
     reach = level.columns + 1.0
     slope = step[1] / step[0]
     # Columns [0, columns + 1] hold all boxes; the line passes them between these two rows.
     ends = start[0] + (np.array([[0.0], [reach]]) - start[1]) / slope
-    blur = eps * (np.abs(start[0]) + (reach + np.abs(start[1])) / np.abs(slope))
+    blur = ROUNDING * (np.abs(start[0]) + (reach + np.abs(start[1])) / np.abs(slope))
 
     def heights(query: Index, row: Index) -> tuple[Array, Array]:
         # A box of this row reaches from it to the end of the next.
         tilt, u, v = slope[query], start[0][query], start[1][query]
         at = v + tilt * (row - u + np.array([[0.0], [2.0]]))
-        error = eps * (np.abs(v) + np.abs(tilt) * (np.abs(row) + 2 + np.abs(u)))
+        error = ROUNDING * (np.abs(v) + np.abs(tilt) * (np.abs(row) + 2 + np.abs(u)))
         return at.min(axis=0) - error, at.max(axis=0) + error
 
     return level.pairs(ends.min(axis=0) - blur, ends.max(axis=0) + blur, heights)
@@ -221,7 +220,7 @@ def _contains(mesh: Any, cells: Index, points: Array) -> NDArray[np.bool_]:
     sides = np.roll(corners, -1, axis=1) - corners
     lengths = np.hypot(*sides)
     area = np.abs(cross(corners[:, 2] - corners[:, 0], corners[:, -1] - corners[:, 1]))
-    slack = EDGE_TOLERANCE * area / lengths.max(axis=0) + 8 * np.finfo(float).eps * np.abs(mesh.p).max()
+    slack = EDGE_TOLERANCE * area / lengths.max(axis=0) + ROUNDING * np.abs(mesh.p).max()
     depth = turned * cross(sides, points[:, None] - corners)
     return (depth >= -slack * lengths).all(axis=0)
 

@@ -30,7 +30,7 @@ from skfem.io.meshio import from_meshio
 
 from ..checks import Array, real_array
 from ..errors import InputError
-from .geometry import Indices, corner_areas, diameters, find_facets, index_facets
+from .geometry import ROUNDING, Indices, corner_areas, diameters, find_facets, index_facets
 
 # meshio has some forty readers and no common error type; on a damaged file they raise any of these.
 _READ_ERRORS = (
@@ -335,7 +335,7 @@ def _oriented(mesh: Mesh) -> NDArray[np.int32]:
     """The cells with positive orientation; refuses flat and folded ones."""
     areas = corner_areas(mesh)
     # rounding of the coordinates moves a corner area by about this much
-    rounding = 8 * np.finfo(float).eps * np.abs(mesh.p).max() * (diameters(mesh) if mesh.dim() == 2 else 1.0)
+    rounding = ROUNDING * np.abs(mesh.p).max() * (diameters(mesh) if mesh.dim() == 2 else 1.0)
     flat = np.flatnonzero(np.all(np.abs(areas) <= rounding, axis=0))
     if len(flat):
         x = mesh.p[:, mesh.t[:, flat[0]]].mean(axis=1)

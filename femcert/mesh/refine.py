@@ -16,10 +16,10 @@ from skfem.mesh import MeshLine1, MeshQuad1
 from ..checks import Array, number, real_vector
 from ..errors import InputError
 from .elements import MESHES
-from .geometry import Indices, diameters, find_facets
+from .geometry import ROUNDING, Indices, diameters, find_facets
 
 # Elements smaller than this, relative to the coordinates, could not be told from points any more.
-_SMALLEST = 64.0 * np.finfo(float).eps
+_SMALLEST = 8.0 * ROUNDING
 # A point this near to a vertex, relative to the element, is taken for it: no element may be as small as rounding.
 VERTEX_TOLERANCE = 1e-10
 

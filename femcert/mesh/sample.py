@@ -16,14 +16,13 @@ from skfem.quadrature import get_quadrature
 from ..checks import Array, number, real_array
 from ..errors import InputError
 from .elements import MESHES, lagrange
+from .geometry import ROUNDING
 from .locate import Locator, interpolation_matrix, reference_points, scatter
 
 # Highest orders of the rules that are used, by vertices of an element.
 MOST_ORDER = {2: 120, 3: 18, 4: 30}
 # What rounding may add to the sum of two coordinates of a lattice.
 LATTICE_TOLERANCE = 1e-12
-# Samples that differ by less than this, relative to the largest on their element, are those of a constant.
-CONSTANT = 8.0 * float(np.finfo(float).eps)
 
 
 class Sampler:
@@ -241,7 +240,7 @@ def polynomial_fit(sampler: Sampler, values: NDArray[Any], degree: int) -> Polyn
     """
     if values.shape[1] == 1:
         return PolynomialFit(0, values, np.ones(1), np.zeros(len(values)))
-    if np.all(np.ptp(values, axis=1) <= CONSTANT * np.abs(values).max(axis=1)):
+    if np.all(np.ptp(values, axis=1) <= ROUNDING * np.abs(values).max(axis=1)):
         return PolynomialFit(0, values[:, :1], np.ones(1), np.ptp(values, axis=1))
     P = _centred_monomials(sampler, degree)
     coefficients = values @ np.linalg.pinv(P)

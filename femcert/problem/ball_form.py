@@ -14,12 +14,13 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from ..checks import Array
 from ..linalg import Factorization, diagonal_part
+from ..linalg.accuracy import EPS
 from ..mesh.geometry import measures
 
 # The shift of a ball, in parts of its scale.
 SHIFT = 1e-3
 # Of entries of the assembled forms and of their products, in parts of the absolute values.
-ROUNDING = 16.0 * float(np.finfo(float).eps)
+ROUNDING = 16.0 * EPS
 # Steps of iterative refinement; each takes the error of a solve, at most eps cond(L), times itself.
 REFINEMENTS = 2
 

@@ -12,6 +12,7 @@ from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
+from ..linalg.accuracy import EPS
 from ..problem.forward import dense
 from ..problem.strong import Interpolant, StrongForm
 from .block_chunk import Columns
@@ -137,7 +138,7 @@ def largest(gram: Array) -> float:
     if not gram.any():
         return 0.0
     top = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
-    return max(top, 0.0) * (1.0 + ROUNDING) + len(gram) * np.finfo(float).eps * float(np.trace(gram))
+    return max(top, 0.0) * (1.0 + ROUNDING) + len(gram) * EPS * float(np.trace(gram))
 
 
 def block_errors(

@@ -9,6 +9,7 @@ import numpy as np
 from ..bound import Bound
 from ..checks import Array
 from ..errors import UncertifiedError
+from ..linalg.accuracy import EPS
 from ..problem.base import Problem
 from ..problem.boundary import Part
 from ..problem.polynomial import declared_error
@@ -69,7 +70,7 @@ def boundary_norm(problem: Problem, state: Any, *, norm: str = "energy", paramet
     doubts = list(dict.fromkeys([*(squares[0][1] if squares else []), *doubts]))
     # Gradients of a nearly constant lift are differences of its values, which carry rounding errors.
     local = equation.basis.element_dofs.shape[0] * float(space.matrix.diagonal().sum())
-    rounding = 8.0 * np.finfo(float).eps * float(np.abs(lifts).max(initial=0.0)) * np.sqrt(max(local, 0.0))
+    rounding = 8.0 * EPS * float(np.abs(lifts).max(initial=0.0)) * np.sqrt(max(local, 0.0))
     total = finished_upper(resolved + unresolved) + rounding
     source = "; ".join([f"lifting of the boundary defect in the {space.name}", *doubts])
     return Bound(total, "estimate" if doubts else "upper", source)

@@ -12,6 +12,7 @@ from skfem import FacetBasis
 
 from ..checks import Array
 from ..linalg import Factorization
+from ..linalg.accuracy import EPS
 from ..mesh.sample import Sampler, dot
 from .hierarchy import ElementMatrices, Space, conjugate_gradients
 from .weak import Samples, WeakResidual
@@ -82,7 +83,7 @@ def split_further(
 # Steps of conjugate gradients for the default lower bound; a step that gains less than this ends it.
 STEPS, ENOUGH = 6, 0.003
 # Rounding of a term in a sum, relative to the term.
-UNIT = 8.0 * float(np.finfo(float).eps)
+UNIT = 8.0 * EPS
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from ..checks import Array
+from ..linalg.accuracy import EPS
 from ..problem.forward import Normal
 
 # Up to this many coordinates, or as many as there are data, columns are decomposed.
@@ -93,7 +94,7 @@ def ridge_of_rows(F: Array, y: Array, metric: Metric) -> Ridge:
 
 def _ridge(U: Array, sigma: Array, y: Array, lift: Lift, *, squared: bool = False) -> Ridge:
     # Forming squares halves the digits, so their rounding level is the root of the other one.
-    level = np.finfo(float).eps * max(U.shape)
+    level = EPS * max(U.shape)
     kept = sigma > (np.sqrt(level) if squared else level) * sigma[0]
     beta = U[:, kept].T @ y
     outside = y - U[:, kept] @ beta

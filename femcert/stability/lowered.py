@@ -6,11 +6,12 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from ..checks import Array
+from ..linalg.accuracy import EPS
 from ..residual.block_errors import largest
 
 # Values of t that are tried, relative to a first guess, and how often the best ones are looked at more closely.
 TRIED, ROUNDS = np.geomspace(1e-4, 1e4, 17), 3
-UNIT = float(np.finfo(float).eps)
+UNIT = EPS
 
 
 def lowered_values(values: Array, right: Array, spread: Array) -> Array:

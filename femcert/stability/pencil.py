@@ -25,6 +25,7 @@ from ..linalg import (
     is_definite,
     separated_eigenpairs,
 )
+from ..linalg.accuracy import EPS
 from ..problem.ball_form import ROUNDING, BallForm
 from ..problem.data import Data
 from ..problem.forward import Linearization, dense
@@ -118,7 +119,7 @@ class Pencils:
         observed = seen.T @ S @ seen
         result._observed = (observed + observed.T) / 2.0
         # Errors of S are relative to its norm, those of F to its largest value.
-        eps = 16.0 * len(S) * float(np.finfo(float).eps)
+        eps = 16.0 * len(S) * EPS
         result._leak, result.balance = float(np.sqrt(size)) * (self._leak + eps * top), size * self.balance
         result._kept = 1.0 - eps * float(values[-1] / values[0]) if values[0] > 0.0 else 0.0
         result._root = np.sqrt(np.maximum(values, 0.0))[:, None] * V.T
@@ -198,7 +199,7 @@ class Pencils:
             missed += max(float(np.sum(residual * self.ball.solve(residual))), 0.0)
         # F' - L Z is at most this long in the norm of L^-1.
         error = float(np.sqrt(missed))
-        floor = max(missed, float(np.finfo(float).eps) ** 2 * squares) / Z.shape[1]
+        floor = max(missed, EPS ** 2 * squares) / Z.shape[1]
         G, left = self._orthonormal(Z, floor)
         vectors, singular, combine = np.linalg.svd(G, full_matrices=False)
         if not len(singular) or not singular[0] > CLEAR * error:
