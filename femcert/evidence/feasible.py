@@ -61,10 +61,6 @@ class Feasible:
     origin: Array | float = field(default=0.0, repr=False)
     stretch: float = 1.0
 
-    def belongs_to(self, problem: Problem, data: Data) -> bool:
-        """Whether it was made for this problem and these data."""
-        return self.problem is problem and self.data is data
-
     def coordinates(self, parameter: Array, c: Array | None = None) -> tuple[Array, float]:
         """Of the projection on the class, from the origin, and the distance ``‖q_perp‖_Q`` from it, from above.
 

@@ -129,12 +129,6 @@ class Modulus:
         kappa, line = meeting
         return float(np.sqrt((eps**2 + kappa * self.radius**2) / line))
 
-    def multiplier(self, eps: float) -> float:
-        """The minimizing multiplier ``lam`` in (0, 1) of ``lam F' F / eps² + (1 - lam) L / rho²``."""
-        self._close_in(number(eps, "eps", above=0.0))
-        best = self._best(eps)
-        return float(1.0 / (1.0 + best.kappa * self.radius**2 / eps**2))
-
     def worst(self, eps: float) -> Array:
         """The parameter (dof vector) of norm (nearly) omega(eps) that the data can hide: in both constraints.
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
-from skfem import Basis
 
 from ..checks import Array, required
 from ..errors import UncertifiedError
@@ -14,13 +13,11 @@ from ..mesh.elements import constant_basis, degree
 from ..mesh.sample import Sampler
 from ..problem.base import Problem
 from ..problem.boundary import BoundaryConditions
-from ..problem.forward import dense
-from ..problem.insert import cut_at_sensors
 from ..problem.sensors import PointLoads
 from ..problem.states import StateEquation, strong_form
 from ..problem.strong import CONTRADICTION, Field, Interpolant, StrongForm
 from ..residual.block_chunk import Columns
-from ..residual.block_errors import BlockErrors, EnergyErrors, block_errors, single_errors
+from ..residual.block_errors import BlockErrors, block_errors, single_errors
 from ..residual.elliptic import bounded
 from ..residual.energy import state_norm
 from ..residual.workspace import Workspace
@@ -130,37 +127,6 @@ class SourceErrors:
         combined = norms @ csr_matrix(np.abs(weights).T)
         single = np.sqrt(np.asarray((share @ combined.multiply(combined)).sum(axis=0)).ravel())
         return (weights * diagonal) @ weights.T, single
-
-
-def sensor_errors(problem: Problem, whitening: Array) -> tuple[Basis, EnergyErrors]:
-    """Adjoint states ``z_ih`` of the whitened sensors with the Gram matrix of their energy errors, and their basis.
-
-    ``‖sum_i w_i (z_i - z_ih)‖_V² <= w' total w`` for every w: an affine estimate ``w.y`` of a functional psi of the
-    source has the exact representer ``sum_i w_i z_i - psi``, of which that much is not known.
-
-    Parameters
-    ----------
-    whitening
-        The matrix ``L^-1`` of ``C = L L'``; for other combinations of the sensors their weights, a row for each.
-
-    Raises
-    ------
-    UncertifiedError
-        The problem is no elliptic equation with an unknown source, its sensors are not bounded functionals that are
-        known, or the bounds would be estimates.
-    """
-    equation = source_equation(problem)
-    who, what = "a continuous guarantee", "sensors with known densities, such as Average- or RegionSensors"
-    if required(equation.sensors.representers(), who, what, equation.sensors).loads is not None:
-        problem = cut_at_sensors(problem)
-        (equation,) = problem.states
-    errors = SourceErrors(problem, equation, homogeneous=True)
-    system = required(equation.system(), who, "a stationary linear equation", problem)
-    sensors = whitening @ dense(equation.sensors.matrix)
-    states = np.zeros((equation.basis.N, len(whitening)))
-    states[equation.free] = system.factor.solve(sensors.T[equation.free])
-    found = errors.errors(whitening, Columns(states, errors.constants, errors.densities(whitening)))
-    return equation.basis, found.blocks[0]
 
 
 def source_equation(problem: Problem) -> StateEquation:
