@@ -117,6 +117,18 @@ def jittered(mesh: Any, amount: float, seed: int = 0) -> Any:
     return type(mesh)(points, mesh.t)
 
 
+def renumbered(mesh: Any, seed: int) -> Any:
+    """The same nodes and cells in another order, without names."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(mesh.p.shape[1])
+    return type(mesh)(mesh.p[:, order].copy(), np.argsort(order)[mesh.t][:, rng.permutation(mesh.t.shape[1])])
+
+
+def middles(basis: Any) -> np.ndarray:
+    """Of the elements: ``(d, elements)``."""
+    return basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+
+
 # Sensors and spaces
 
 
