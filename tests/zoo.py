@@ -302,6 +302,15 @@ def own_nonlinear(
     return fc.NonlinearProblem(found, equation=equation, **forms, **common, **options)
 
 
+def conductivity_forms(source: float) -> dict[str, Any]:
+    """The forms of ``-div(exp(q) grad u) = source`` for a `NonlinearProblem`."""
+    return {
+        "equation": LinearForm(lambda v, w: np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - source * v),
+        "state_derivative": BilinearForm(lambda u, v, w: np.exp(w["q"]) * dot(grad(u), grad(v))),
+        "parameter_derivative": BilinearForm(lambda q, v, w: np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))),
+    }
+
+
 # What a test of every class runs over.
 PROBLEMS = {
     "source line": source,
