@@ -254,10 +254,6 @@ def test_residual_and_boundary_defect():
     ("options", "message"),
     [
         ({"conductivity": 0.0}, "conductivity takes the value 0"),
-        ({"conductivity": lambda x: x[0] - 0.5}, r"conductivity takes the value -0\.\d+"),
-        ({"conductivity": np.ones(7)}, r"conductivity has shape \(7,\)"),
-        ({"conductivity": lambda x: x}, r"conductivity returned shape \(2, 32, \d+\).*expected \(32, \d+\)"),
-        ({"conductivity": {"nowhere": 1.0}}, "region 'nowhere' is not in the mesh"),
         ({"reaction": -1.0}, "reaction takes the value -1"),
         ({"mass": "diagonal"}, "mass is 'diagonal'"),
         ({"parameters": None}, "parameters is a NoneType"),
@@ -272,24 +268,17 @@ def test_bad_input(options, message):
 
 
 def test_bad_meshes_and_bases():
-    coarse = Basis(MeshTri(), ElementTriP1())
-    with pytest.raises(fc.InputError, match=r"\(2 elements\) has no interior dofs"):
-        source_problem(coarse)
-    basis = unit_basis("tri P1", 4)
-    other = unit_basis("tri P1", 5)
-    with pytest.raises(fc.InputError, match="parameters live on another mesh"):
-        source_problem(basis, parameters=fc.FullSpace(other))
-    with pytest.raises(fc.InputError, match="sensors were made for another mesh"):
-        source_problem(basis, sensors=fc.PointSensors(other, [[0.5, 0.5]]))
-    mapped = source_problem(basis)
-    with pytest.raises(fc.InputError, match=r"parameter has shape \(24,\)"):
-        mapped.solve(np.ones(24))
-    with pytest.raises(fc.InputError, match=r"state has shape \(25, 1\)"):
-        mapped.observe(np.ones((25, 1)))
-    with pytest.raises(fc.InputError, match="parameter has 25 NaN or infinite entries"):
-        mapped.solve(np.full(25, np.inf))
-    with pytest.raises(fc.InputError, match="basis is a MeshTri1"):
-        fc.EllipticSource(basis.mesh, parameters=mapped.parameters, sensors=mapped.sensors)
+    with pytest.raises(fc.InputError, match="no interior dofs"):
+        source_problem(Basis(MeshTri(), ElementTriP1()))
+    mapped = source_problem("tri P1", 4)
+    for deed, word in (
+        (lambda: mapped.solve(np.ones(24)), "parameter has shape"),
+        (lambda: mapped.observe(np.ones((25, 1))), "state has shape"),
+        (lambda: mapped.solve(np.full(25, np.inf)), "25 NaN or infinite"),
+        (lambda: fc.EllipticSource(mapped.basis.mesh, parameters=mapped.parameters, sensors=mapped.sensors), "basis"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            deed()
 
 
 # The unknown conductivity.
@@ -417,39 +406,29 @@ def test_coefficient_layers_in_closed_form():
 
 
 def test_coefficient_bad_input():
-    basis = unit_basis("line P1", 8)
-    options = {"parameters": fc.FullSpace(basis), "sensors": fc.PointSensors(basis, [0.5])}
-    with pytest.raises(fc.InputError, match="transform is 'log'"):
-        fc.EllipticCoefficient(basis, transform="log", **options)
-    with pytest.raises(fc.InputError, match="source has 1 NaN"):
-        fc.EllipticCoefficient(basis, source=np.nan, **options)
-    identity = fc.EllipticCoefficient(basis, source=1.0, transform="identity", **options)
-    with pytest.raises(fc.InputError, match="the conductivity takes the value -1"):
-        identity.solve(np.full(basis.N, -1.0))
-    exponential = fc.EllipticCoefficient(basis, source=1.0, **options)
-    with pytest.raises(fc.InputError, match="the conductivity takes the value inf"):
-        exponential.solve(np.full(basis.N, 1e4))
-    with pytest.raises(fc.InputError, match="parameter has 1 NaN"):
-        exponential.solve(np.r_[np.nan, np.zeros(basis.N - 1)])
-
-
-def test_unsupported_elements():
-    mesh = unit_mesh("quad", 3)
-    basis = Basis(mesh, ElementQuad1())
-    part = Basis(mesh, ElementQuad1(), elements=np.arange(4))
-    with pytest.raises(fc.InputError, match="basis covers 4 of 9 elements"):
-        source_problem(part, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.5, 0.5]]))
-    tri = unit_basis("tri P1", 3)
-    for mesh, element, message in bad_bases():
-        basis = Basis(mesh, element)
-        with pytest.raises(fc.InputError, match=message):
-            fc.EllipticSource(basis, parameters=fc.FullSpace(tri), sensors=fc.PointSensors(tri, [[0.5, 0.5]]))
+    for options, q, word in (
+        ({"transform": "log"}, 0.0, "transform is 'log'"),
+        ({"source": np.nan}, 0.0, "source has 1 NaN"),
+        ({"transform": "identity"}, -1.0, "takes the value -1"),
+        ({}, 1e4, "takes the value inf"),
+        ({}, np.nan, "parameter has 9 NaN"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            zoo.coefficient("line P1", 8, parameters=fc.FullSpace, **options).solve(np.full(9, q))
 
 
 def bad_bases():
     mesh = unit_mesh("tri", 3)
-    yield mesh, ElementTriP3(), "ElementTriP3 on MeshTri1 is not supported; expected P1 or P2"
-    yield mesh, ElementTriCR(), "ElementTriCR on MeshTri1 is not supported"
-    yield mesh, ElementTriP0(), "ElementTriP0 is discontinuous; a state needs degree 1 or 2"
-    yield MeshTri2.init_circle(1), ElementTriP2(), "ElementTriP2 on MeshTri2 is not supported"
-    yield MeshTet(), ElementTetP1(), "ElementTetP1 on MeshTet1 is not supported"
+    yield Basis(unit_mesh("quad", 3), ElementQuad1(), elements=np.arange(4)), "covers 4 of 9 elements"
+    yield Basis(mesh, ElementTriP3()), "expected P1 or P2"
+    yield Basis(mesh, ElementTriCR()), "ElementTriCR on MeshTri1 is not supported"
+    yield Basis(mesh, ElementTriP0()), "ElementTriP0 is discontinuous"
+    yield Basis(MeshTri2.init_circle(1), ElementTriP2()), "ElementTriP2 on MeshTri2 is not supported"
+    yield Basis(MeshTet(), ElementTetP1()), "ElementTetP1 on MeshTet1 is not supported"
+
+
+def test_unsupported_elements():
+    usual = source_problem("tri P1", 3)
+    for basis, word in bad_bases():
+        with pytest.raises(fc.InputError, match=word):
+            fc.EllipticSource(basis, parameters=usual.parameters, sensors=usual.sensors)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import Basis, ElementTriP1, ElementTriP2
+from skfem import Basis
 from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
 import femcert as fc
@@ -70,20 +71,6 @@ def test_axis_parallel_rays():
         assert sensors(y) == pytest.approx([0.5, 0.5, 0.5, 0.25, 0.5, 0.75], abs=1e-9)
 
 
-def test_disc():
-    """Chords of the unit disc: 2 sqrt(1 - s²) for the image 1, and for |x|² s² times it plus (2/3)(1 - s²)^(3/2)."""
-    mesh = fc.load_mesh(MESHES / "disc.msh")
-    basis = Basis(mesh, ElementTriP2())
-    problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=np.arange(0.0, 180.0, 30.0), bins=8)
-    offsets = problem.sensors.spacing * (np.arange(8) - 3.5)
-    chord = 2.0 * np.sqrt(1.0 - offsets**2)
-    sums = problem.observe(np.ones(basis.N)).reshape(6, 8)
-    assert np.allclose(sums, chord, atol=2e-3)
-    assert np.all(sums <= chord + 1e-12)  # the polygon lies inside the disc
-    square = problem.observe(np.sum(basis.doflocs**2, axis=0)).reshape(6, 8)
-    assert np.allclose(square, chord * offsets**2 + (chord / 2) ** 3 * 2 / 3, atol=2e-3)
-
-
 @pytest.mark.parametrize(("name", "element"), [("l_shape", "tri P1"), ("l_shape", "tri P2"),
                                                ("l_shape_quads", "quad Q1"), ("l_shape_quads", "quad Q2")])  # fmt: skip
 def test_l_shape_is_a_square_without_a_quarter(name, element):
@@ -100,16 +87,6 @@ def test_l_shape_is_a_square_without_a_quarter(name, element):
     quarter = polynomial_integral(value, origins, directions, *box_span(origins, directions, low, high))
     assert np.allclose(sensors(value(basis.doflocs)), whole - quarter, rtol=0, atol=1e-9)
     assert np.abs(quarter).max() > 0.1
-
-
-def test_mass_of_the_projections():
-    """Summed over the detector, times the spacing, every angle sees the integral of the image."""
-    basis = unit_basis("tri P1", 8)
-    bump = np.exp(-40 * np.sum((basis.doflocs - 0.5) ** 2, axis=0))
-    problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[0.0, 20.0, 45.0, 100.0], bins=200)
-    total = np.ones(basis.N) @ problem.parameters.form("l2") @ bump
-    sums = problem.observe(bump).reshape(4, 200).sum(axis=1) * problem.sensors.spacing
-    assert sums == pytest.approx([total] * 4, rel=2e-3)
 
 
 def test_sampled_rule():
@@ -131,33 +108,23 @@ def test_sampled_rule():
 
 
 def test_there_is_no_state_but_the_image():
-    basis = unit_basis("tri P1", 4)
-    problem = fc.Tomography(basis, parameters=fc.SineSpace(basis, 3), angles=[10.0, 80.0], bins=4)
+    problem = zoo.tomography(parameters=(fc.SineSpace, 3), angles=[10.0, 80.0])
     assert problem.states == ()
-    q = np.random.default_rng(0).standard_normal(basis.N)
-    image = problem.solve(q)
-    assert np.array_equal(image, q)
-    image[0] = 99.0
-    assert q[0] != 99.0
-    assert np.array_equal(problem.predict(None, q), problem.sensors.matrix @ q)
-    assert np.array_equal(problem.predict(0.0 * q, q), problem.observe(q))
-    candidate = fc.Candidate.from_coefficients(problem, [1.0, 2.0, 3.0])
-    assert candidate.state is None
-    assert problem.simulate(q).values == pytest.approx(problem.observe(q))
+    q = np.random.default_rng(0).standard_normal(problem.basis.N)
+    assert np.array_equal(problem.solve(q), q)
+    assert np.array_equal(problem.predict(0.0 * q, q), problem.sensors.matrix @ q)
+    assert fc.Candidate.from_coefficients(problem, [1.0, 2.0, 3.0]).state is None
     assert np.array_equal(problem.forward_matrix(), problem.sensors.matrix @ problem.parameters.matrix)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"angles": [10.0, 10.0]}, "two angles see the same rays"),
         ({"angles": [10.0, 190.0]}, "two angles see the same rays"),
-        ({"angles": []}, r"angles has shape \(0,\)"),
         ({"bins": 0}, "bins is 0"),
         ({"spacing": 0.0}, r"spacing is 0\.0"),
         ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh"),
         ({"rule": "trapezoidal"}, "rule is 'trapezoidal'"),
-        ({"parameters": None}, "parameters is a NoneType"),
     ],
 )
 def test_bad_input(options, message):
@@ -168,11 +135,11 @@ def test_bad_input(options, message):
 
 
 def test_bad_bases():
-    plane, line = unit_basis("tri P1", 4), unit_basis("line P1", 4)
-    with pytest.raises(fc.InputError, match="rays need a 2D mesh; this one has dimension 1"):
-        fc.Tomography(line, parameters=fc.FullSpace(line), angles=[0.0], bins=3)
-    with pytest.raises(fc.InputError, match="parameters live on ElementTriP0, the image on ElementTriP1"):
-        fc.Tomography(plane, parameters=fc.RegionSpace(plane, [np.arange(3)]), angles=[0.0], bins=3)
-    other = Basis(unit_mesh("tri", 5), ElementTriP1())
-    with pytest.raises(fc.InputError, match="parameters live on another mesh"):
-        fc.Tomography(plane, parameters=fc.FullSpace(other), angles=[0.0], bins=3)
+    plane, line, other = unit_basis("tri P1", 4), unit_basis("line P1", 4), unit_basis("tri P1", 5)
+    for basis, space, word in (
+        (line, fc.FullSpace(line), "rays need a 2D mesh"),
+        (plane, fc.RegionSpace(plane, [np.arange(3)]), "the image on ElementTriP1"),
+        (plane, fc.FullSpace(other), "another mesh"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            fc.Tomography(basis, parameters=space, angles=[0.0], bins=3)
