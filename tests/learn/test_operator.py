@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from learn_helpers import line_coefficient, line_source
 from skfem import Basis, ElementTriP1, MeshTri
 
@@ -111,7 +112,7 @@ def test_wrong_use_is_refused(trained):
     with pytest.raises(fc.InputError, match="callable sampler"):
         NeuralOperator().fit(problem, sampler=3)
     basis = problem.basis
-    larger = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 4), sensors=problem.sensors)
+    larger = zoo.source(basis, parameters=4, sensors=problem.sensors)
     with pytest.raises(fc.InputError, match="gives 3 coordinates; the problem's class has 4"):
         operator(larger, fc.Data(np.ones(9), 0.0))
 
@@ -145,7 +146,7 @@ def plate(mesh=None, *, turned=(), shift=0.0):
     points = np.stack(np.meshgrid([0.2, 0.4, 0.6, 0.8], [0.3, 0.5, 0.7]), axis=-1).reshape(-1, 2)
     points = points + np.array([shift, 0.0])
     sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.ParameterSpace(basis, modes.matrix * signs), sensors=sensors)
+    return zoo.source(basis, parameters=(fc.ParameterSpace, modes.matrix * signs), sensors=sensors)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from learn_helpers import differences, inner_points, line_coefficient, line_heat, line_source, p1_square, square_source
 from zoo import OwnSource
 
@@ -36,10 +37,7 @@ def test_a_source_on_a_line_is_found(parameter, boundary):
 
 def test_a_source_with_a_conductivity_that_varies_and_a_reaction_is_found():
     problem = line_source(
-        conductivity=lambda x: 1.0 + x[0] ** 2,
-        reaction=2.0,
-        dirichlet={"left": 0.5},
-        robin={"right": (1.0, 0.3)},
+        conductivity=lambda x: 1.0 + x[0] ** 2, reaction=2.0, dirichlet={"left": 0.5}, robin={"right": (1.0, 0.3)}
     )
     truth, data = case(problem, [3.0, -2.0, 1.0])
     candidate = PINN(**SMALL)(problem, data)
@@ -68,9 +66,9 @@ def test_an_initial_temperature_is_found(parameter):
 
 def test_an_initial_temperature_in_the_plane_is_found_after_a_short_time():
     basis = p1_square(8)
-    problem = fc.HeatInitial(
+    problem = zoo.heat(
         basis,
-        parameters=fc.EigenmodeSpace(basis, 3),
+        parameters=(fc.EigenmodeSpace, 3),
         sensors=fc.PointSensors(basis, inner_points(4)),
         times=[0.01],
         steps=10,
@@ -217,10 +215,10 @@ def test_mixed_conditions_and_subdomains_in_the_plane_train(boundary):
     basis = p1_square()
     mesh = basis.mesh.with_subdomains({"low": lambda x: x[1] < 0.5, "high": lambda x: x[1] > 0.5})
     basis = type(basis)(mesh.with_boundaries({"bottom": lambda x: x[1] == 0.0}), basis.elem)
-    problem = fc.EllipticSource(
+    problem = zoo.source(
         basis,
-        parameters=fc.CosineSpace(basis, (2, 1)),
-        sensors=fc.PointSensors(basis, np.array([[0.3, 0.4], [0.7, 0.8]])),
+        parameters=(fc.CosineSpace, (2, 1)),
+        sensors=np.array([[0.3, 0.4], [0.7, 0.8]]),
         conductivity={"low": 1.0, "high": 2.0},
         dirichlet={"bottom": 0.0},
     )

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import block_diag, csr_matrix, diags, vstack
-from skfem import Basis, ElementLineP1, MeshLine
 from zoo import unit_basis
 
 import femcert as fc
 from femcert.linalg import factorization_count
 
-BASIS = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+BASIS = zoo.unit_basis("line P1", 32)
 POINTS = [[0.2, 0.5], [0.3, 0.8, 0.9], [0.6]]
 
 
@@ -77,11 +77,11 @@ def test_equal_operators_are_factorized_once():
 def test_operators_that_differ_are_not_mixed_up():
     space = fc.SineSpace(BASIS, 3)
     problems = [
-        fc.EllipticSource(BASIS, parameters=space, sensors=fc.PointSensors(BASIS, points), reaction=reaction)
+        zoo.source(BASIS, parameters=space, sensors=points, reaction=reaction)
         for points, reaction in zip(POINTS, (0.0, 2.0, 0.0), strict=True)
     ]
     alone = [
-        fc.EllipticSource(BASIS, parameters=space, sensors=fc.PointSensors(BASIS, points), reaction=reaction).matrix
+        zoo.source(BASIS, parameters=space, sensors=points, reaction=reaction).matrix
         for points, reaction in zip(POINTS, (0.0, 2.0, 0.0), strict=True)
     ]
     before = factorization_count()

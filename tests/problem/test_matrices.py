@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csr_matrix
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 
@@ -19,9 +19,9 @@ LEVEL, VARIANCE = 0.01, 1e-4
 
 
 def source(points, basis=None, space=None, **options):
-    basis = basis or Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = basis or zoo.unit_basis("line P1", 32)
     space = space or fc.SineSpace(basis, 3)
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points), reaction=1.0, **options)
+    return zoo.source(basis, parameters=space, sensors=points, reaction=1.0, **options)
 
 
 def as_matrices(problem, parameters=None):
@@ -161,7 +161,7 @@ def test_matrices_that_do_not_fit():
 
 @pytest.mark.parametrize("name", RULES)
 def test_two_experiments_are_one_with_both_sensor_sets(name):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = zoo.square(3)
     space = fc.EigenmodeSpace(basis, 3)
     points = 0.1 + 0.8 * np.random.default_rng(0).random((8, 2))
     whole = source(points, basis, space, dirichlet=0.3)
@@ -182,11 +182,11 @@ def test_two_experiments_are_one_with_both_sensor_sets(name):
 
 
 def test_experiments_of_a_nonlinear_problem():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     space = fc.CosineSpace(basis, 2)
 
     def conductivity(points):
-        return fc.EllipticCoefficient(basis, parameters=space, sensors=fc.PointSensors(basis, points), source=1.0)
+        return zoo.coefficient(basis, parameters=space, sensors=points, source=1.0)
 
     points = np.linspace(0.1, 0.9, 6)
     whole, both = conductivity(points), fc.Experiments([conductivity(points[:2]), conductivity(points[2:])])
@@ -221,7 +221,7 @@ def test_large_offsets(covariance):
 
 
 def test_loads_that_cancel():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 5)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 4)
     space = fc.CosineSpace(basis, 2)
     beside = np.linalg.svd(np.asarray(space.matrix).T)[2][2:]
     for seed in range(4):
@@ -236,7 +236,7 @@ def test_loads_that_cancel():
 
 
 def test_one_experiment_linear_the_other_not():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     space = fc.CosineSpace(basis, 2)
     given = {"parameters": space, "sensors": fc.PointSensors(basis, POINTS[:3])}
     members = [fc.EllipticSource(basis, dirichlet=0.2, **given), fc.EllipticCoefficient(basis, source=1.0, **given)]

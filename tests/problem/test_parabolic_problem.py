@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import identity
 from scipy.stats import binom
 from skfem import (
@@ -23,7 +24,7 @@ from skfem.helpers import dot, grad
 import femcert as fc
 from femcert.linalg.factor import factorization_count
 
-LINE = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+LINE = zoo.unit_basis("line P1", 32)
 MESH = MeshTri().refined(3).with_boundaries({"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0})
 PLATE = Basis(MESH, ElementTriP1())
 diffusion = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
@@ -160,7 +161,7 @@ def test_convergence_in_time(unknown, scheme, order):
 def test_convergence_in_space_and_time():
     errors = []
     for n in (8, 16, 32):
-        basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
+        basis = zoo.unit_basis("line P1", n)
         problem = fc.ParabolicProblem(
             basis,
             operator=diffusion,
@@ -236,7 +237,7 @@ def test_one_factorization():
 
 
 def test_memory_does_not_grow_with_the_steps():
-    basis = Basis(MeshTri().refined(5), ElementTriP1())
+    basis = zoo.square(5)
     sensors = fc.AverageSensors(basis, POINTS, radius=0.1)
     peaks = []
     for steps in (20, 320):
@@ -255,7 +256,7 @@ def test_memory_does_not_grow_with_the_steps():
 
 
 def small(space=None):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 16)
     space = space or fc.CoordinateSpace(4).within_ball(3.0, norm=identity(4))
     return fc.ParabolicProblem(
         basis,
