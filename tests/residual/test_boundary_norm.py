@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import any_source
@@ -216,7 +217,7 @@ def test_values_in_the_space_leave_nothing_unresolved(mesh, element):
 
 
 def test_a_constant_defect_has_no_energy():
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     problem = any_source(basis, dirichlet=1.0)
     assert 0.0 < fc.boundary_norm(problem, np.full(basis.N, 3.0)).value < 1e-10
     of_h1 = fc.boundary_norm(problem, np.full(basis.N, 3.0), norm="h1")
@@ -224,7 +225,7 @@ def test_a_constant_defect_has_no_energy():
 
 
 def test_no_dirichlet_condition_no_defect():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     problem = any_source(basis, reaction=1.0, dirichlet={})
     found = fc.boundary_norm(problem, np.ones(basis.N))
     assert (found.value, found.side) == (0.0, "upper")
@@ -272,13 +273,11 @@ def test_skewed_quadrilaterals(norm):
 
 @pytest.mark.parametrize("space", ["regions", "modes"])
 def test_the_energy_of_a_coefficient_problem(space):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = zoo.square(3)
     halves = [np.flatnonzero(basis.mesh.p[0, basis.mesh.t].mean(axis=0) < 0.5)]
     halves.append(np.setdiff1d(np.arange(basis.mesh.nelements), halves[0]))
     parameters = fc.RegionSpace(basis, halves) if space == "regions" else fc.SineSpace(basis, 2)
-    problem = fc.EllipticCoefficient(
-        basis, parameters=parameters, sensors=fc.PointSensors(basis, [[0.4, 0.3]]), source=1.0
-    )
+    problem = zoo.coefficient(basis, parameters=parameters, sensors=[[0.4, 0.3]], source=1.0)
     q = parameters.field([1.0, -1.0])
     u = np.random.default_rng(4).standard_normal(basis.N)
     found = fc.boundary_norm(problem, u, parameter=q)
@@ -298,11 +297,8 @@ def test_the_energy_of_a_coefficient_problem(space):
 
 
 def test_heat_takes_the_largest_over_the_times():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [[0.4, 0.3]]), times=[0.1, 0.2],
-        diffusivity=2.0, steps=4,
-    )  # fmt: skip
+    basis = zoo.square(2)
+    problem = zoo.heat(basis, parameters=2, sensors=[[0.4, 0.3]], times=[0.1, 0.2], diffusivity=2.0, steps=4)
     rng = np.random.default_rng(5)
     u = rng.standard_normal((basis.N, 5))
     each = [least_norm(basis, v, a=lambda x: 2.0 * one(x)) for v in u.T]
@@ -311,7 +307,7 @@ def test_heat_takes_the_largest_over_the_times():
 
 
 def test_forms_of_the_user_s_own():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     common = {"parameters": fc.SineSpace(basis, 2), "sensors": fc.PointSensors(basis, [[0.4, 0.3]])}
     drift = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + u.grad[0] * v)
     stiff = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)))
@@ -339,7 +335,7 @@ def test_forms_of_the_user_s_own():
     assert fc.boundary_norm(straight, u).side == "estimate"
 
 
-SMALL = any_source(Basis(MeshQuad().refined(2), ElementQuad2()), conductivity=3.0, dirichlet=0.0)
+SMALL = any_source(zoo.square(2, 2, "quad"), conductivity=3.0, dirichlet=0.0)
 vectors = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).standard_normal(SMALL.basis.N))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from plain import any_coefficient, any_heat, any_source
 from skfem import (
     Basis,
@@ -59,7 +60,7 @@ def flux_error(problem, state, a, order=200):
 
 
 def test_a_layer_between_the_sample_points_is_no_bound():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     problem = source(basis, conductivity=layer, sensors=[[0.2], [0.5], [0.7]])
     candidate = solved(problem)
     found = fc.dual_norm(problem, candidate)
@@ -133,7 +134,7 @@ def dual(**options):
 
 def by_method(method):
     def bound(f):
-        problem = any_source(Basis(MeshTri().refined(2), ElementTriP1()), conductivity=f)
+        problem = any_source(zoo.square(2), conductivity=f)
         return [fc.dual_norm(problem, solved(problem), method).best]
 
     return bound
@@ -152,13 +153,13 @@ def table(f):
 
 
 def known_source(f):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     problem = any_coefficient(basis, source=f)
     return [fc.dual_norm(problem, solved(problem)).upper]
 
 
 def flux_checker(f):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     problem = any_source(basis, conductivity=f)
     flux = Basis(basis.mesh, ElementTriRT1())
     return [fc.flux_majorant(problem, solved(problem), (flux, np.zeros(flux.N))).bound]
@@ -325,7 +326,7 @@ def test_strong_edges_hide_nothing_on_weak_ones(strong):
 
 
 def test_heat_with_a_dirichlet_value_that_is_a_function():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     q = np.ones(basis.N)
     for zero, side in ((0.0, "upper"), (nothing, "estimate"), (fc.Polynomial(nothing, 3), "estimate")):
         problem = any_heat(basis, times=0.1, steps=2, dirichlet=zero)

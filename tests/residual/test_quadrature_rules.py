@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import (
     Basis,
     ElementLineP1,
@@ -122,9 +123,7 @@ def misfit(basis, field, quadrature, u, degree, *, energy, seed=2):
 
 def rules_of(basis, a, *, energy, c=0.0, light=False):
     source = fc.Interpolant(basis, np.ones(basis.N))
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.41))
-    )
+    problem = zoo.source(basis, parameters=fc.FullSpace, sensors=np.full((1, basis.mesh.dim()), 0.41))
     return choose_rule(fc.StrongForm(a, fc.Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import (
     Basis,
     BilinearForm,
@@ -56,7 +57,7 @@ def difference_matrix(n):
 def line_problem(n=19, k=4, m=7, **options):
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 2)), ElementLineP1())
     sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, m))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, **options)
+    return zoo.source(basis, parameters=(fc.SineSpace, k), sensors=sensors, **options)
 
 
 def test_the_paper_s_residuals_by_finite_differences():
@@ -136,9 +137,7 @@ def test_components_on_every_element(mesh, element, matrix):
 @pytest.mark.parametrize(("mesh", "element"), ELEMENTS)
 def test_a_solved_state_has_no_residual(mesh, element):
     basis = a_basis(mesh, element)
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points_in(basis, 5)), dirichlet=1.0
-    )
+    problem = zoo.source(basis, parameters=3, sensors=fc.PointSensors(basis, points_in(basis, 5)), dirichlet=1.0)
     candidate = fc.Candidate.from_coefficients(problem, [1.0, -2.0, 0.5])
     data = fc.Data(problem.observe(candidate.state), 0.0)
     found = evaluate(problem, data, candidate)
@@ -152,10 +151,8 @@ def test_a_solved_state_has_no_residual(mesh, element):
 
 def test_the_rms_approximates_the_strong_residual_on_any_mesh():
     # u = 0 leaves the source itself as residual, whose mean square over the square is known.
-    basis = Basis(MeshTri().refined(5), ElementTriP2())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, points_in(basis, 3))
-    )
+    basis = zoo.square(5, 2)
+    problem = zoo.source(basis, parameters=fc.FullSpace, sensors=fc.PointSensors(basis, points_in(basis, 3)))
     q = np.sin(np.pi * basis.doflocs[0]) * np.sin(2 * np.pi * basis.doflocs[1])
     assert strong_rms(problem, np.zeros(basis.N), q) == pytest.approx(0.5, rel=0.03)
 
@@ -171,12 +168,9 @@ def test_strong_field_is_the_l2_representative():
 
 @pytest.mark.parametrize("scheme", ["crank-nicolson", "backward-euler"])
 def test_heat_trajectories_step_by_step(scheme):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 12)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 11)
     steps, end = 4, 0.2
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=[0.1, 0.2],
-        scheme=scheme, steps=steps,
-    )  # fmt: skip
+    problem = zoo.heat(basis, parameters=2, sensors=[0.3, 0.6], times=[0.1, 0.2], scheme=scheme, steps=steps)
     rng = np.random.default_rng(3)
     u, q = rng.standard_normal((basis.N, steps + 1)), rng.standard_normal(basis.N)
     found = evaluate(problem, fc.Data(np.zeros(4), 0.0), fc.Candidate(u, q, 0.0))
@@ -199,10 +193,8 @@ def test_heat_trajectories_step_by_step(scheme):
 
 
 def test_heat_states_are_measured_against_the_propagated_parameter():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 12)), ElementLineP1())
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=0.1, steps=5
-    )
+    basis = zoo.unit_basis("line P1", 11)
+    problem = zoo.heat(basis, parameters=2, sensors=[0.3, 0.6], times=0.1, steps=5)
     q = problem.parameters.field([1.0, 0.5])
     u = problem.solve(q)
     shift = np.zeros(basis.N)
@@ -225,10 +217,8 @@ def test_tomography_reads_the_image_and_ignores_a_state():
 
 
 def test_nonlinear_residuals():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 11)), ElementLineP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.2, 0.5, 0.8]), source=2.0
-    )
+    basis = zoo.unit_basis("line P1", 10)
+    problem = zoo.coefficient(basis, parameters=(fc.SineSpace, 2), sensors=[0.2, 0.5, 0.8], source=2.0)
     rng = np.random.default_rng(5)
     q, u = 0.1 * rng.standard_normal((2, basis.N))
     found = evaluate(problem, fc.Data(np.zeros(3), 0.0), fc.Candidate(u, q))
