@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
 from zoo import ELEMENTS, unit_basis
 
@@ -19,7 +20,7 @@ BETWEEN = np.array([0.07, 0.21, 0.333, 0.48, 0.61, 0.777, 0.93])
 
 def sines(basis, points, k=4, **options):
     sensors = fc.PointSensors(basis, points)
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, **options)
+    return zoo.source(basis, parameters=(fc.SineSpace, k), sensors=sensors, **options)
 
 
 def exact_forward(points, k=4, conductivity=1.0, reaction=0.0):
@@ -94,7 +95,7 @@ def test_functions_of_the_mesh_stay_the_same(element):
     # The sources 1 and x, with states x (1 - x) / 2 and (x - x³) / 6, on a mesh that the sensors cut.
     basis = unit_basis(element, 7)
     space = fc.FunctionSpace(basis, [fc.Polynomial(lambda x: 1.0 + 0.0 * x[0], 0), fc.Polynomial(lambda x: x[0], 1)])
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, BETWEEN))
+    problem = zoo.source(basis, parameters=space, sensors=BETWEEN)
     x = BETWEEN
     F = np.column_stack([0.5 * x * (1.0 - x), (x - x**3) / 6.0])
     gram = np.array([[1.0, 1.0 / 2.0], [1.0 / 2.0, 1.0 / 3.0]])
@@ -153,10 +154,7 @@ def interfaces(nodes, element, points, **boundary):
     basis = Basis(mesh, ELEMENTS[element][1]())
     part = np.floor(4.0 * middle).astype(int)
     space = fc.RegionSpace(basis, [np.flatnonzero(part == i) for i in range(4)])
-    return fc.EllipticSource(
-        basis, parameters=space, sensors=fc.PointSensors(basis, points),
-        conductivity={"glass": 0.3, "steel": 2.0}, **boundary,
-    )  # fmt: skip
+    return zoo.source(basis, parameters=space, sensors=points, conductivity={"glass": 0.3, "steel": 2.0}, **boundary)
 
 
 @pytest.mark.parametrize("boundary", [

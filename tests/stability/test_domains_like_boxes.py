@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
@@ -66,7 +67,7 @@ def heat(mesh, k=2):
     else:
         corners = np.array([[x, y] for x in (0.12, 0.4, 0.85) for y in (0.13, 0.87)])
         sensors = fc.AverageSensors(basis, low + (high - low) * corners, radius=0.08 * float((high - low).min()))
-    return fc.HeatInitial(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, times=[0.005], steps=5)
+    return zoo.heat(basis, parameters=(fc.SineSpace, k), sensors=sensors, times=[0.005], steps=5)
 
 
 @pytest.mark.parametrize("name", NO_BOXES)
@@ -90,9 +91,7 @@ def test_a_box_has_one(name):
 def test_point_values_on_a_line_in_pieces_are_refused():
     mesh = pieces((0.0, 0.5), (0.5, 1.0))
     basis = Basis(mesh, ElementLineP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [[0.2], [0.4], [0.7]])
-    )
+    problem = zoo.source(basis, parameters=2, sensors=[[0.2], [0.4], [0.7]])
     with pytest.raises(fc.UncertifiedError, match="a line in one piece"):
         fc.stability(problem, guarantee="continuous")
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP2, MeshLine, MeshTri
 
 import femcert as fc
@@ -44,7 +45,7 @@ def columns(*functions):
 
 
 def rays(f):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     return fc.Tomography(
         basis, parameters=fc.FunctionSpace(basis, [fc.Polynomial(lambda x: 1.0 + 0.0 * x[0], 0), f]), angles=6, bins=6
     )
@@ -80,7 +81,7 @@ def test_errors_that_are_not_included_are_refused(place):
 
 
 def test_functions_of_a_heat_equation():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 16)
     sensors = fc.PointSensors(basis, POINTS[:, None])
     for diffusivity in (lambda x: 0.0 * x[0] + 1.0, fc.Polynomial(ramp, 1)):
         problem = fc.HeatInitial(

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import zoo
 from scipy.linalg import solve_triangular
-from skfem import Basis, BilinearForm, LinearForm, MeshTri
+from skfem import Basis, MeshTri
 from skfem.element import ElementTriP1
-from skfem.helpers import dot, grad
 
 import femcert as fc
 from femcert.report.stability_figure import stability_message
@@ -134,23 +133,8 @@ def test_the_check_decides_at_the_reach():
 
 
 def own_forms():
-    @LinearForm
-    def equation(v, w):
-        return np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - 3.0 * v
-
-    @BilinearForm
-    def state_derivative(u, v, w):
-        return np.exp(w["q"]) * dot(grad(u), grad(v))
-
-    @BilinearForm
-    def parameter_derivative(q, v, w):
-        return np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))
-
-    known = line()
-    return fc.NonlinearProblem(
-        known.basis, equation=equation, state_derivative=state_derivative, parameter_derivative=parameter_derivative,
-        parameters=known.parameters, sensors=known.sensors, dirichlet=0.0,
-    )  # fmt: skip
+    known, forms = line(), zoo.conductivity_forms(3.0)
+    return fc.NonlinearProblem(known.basis, **forms, parameters=known.parameters, sensors=known.sensors, dirichlet=0.0)
 
 
 def test_estimates_say_why():
@@ -163,7 +147,7 @@ def test_estimates_say_why():
     assert "too large" in fc.stability(problem, at=truth, data=huge).reason
     basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)
     sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.7]])
-    negative = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 1), sensors=sensors, source=1.0)
+    negative = zoo.coefficient(basis, parameters=1, sensors=sensors, source=1.0)
     found = fc.stability(negative, at=np.zeros(basis.N), data=negative.simulate(np.zeros(basis.N)))
     assert "weights that are not positive" in found.reason
     assert (found.scope, found.constant.side) == ("estimate", "estimate")

@@ -241,15 +241,14 @@ def test_a_reconstruction_is_covered():
 
 def test_refused():
     problem = line()
-    source = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
-    with pytest.raises(fc.UncertifiedError, match="does not offer"):
-        validated(source, np.zeros(25))
-    with pytest.raises(fc.InputError, match="radius"):
-        validated(problem, np.zeros(25), radius=-1.0)
-    with pytest.raises(fc.InputError, match="2 values"):
-        validated(problem, np.zeros(25), data=fc.Data([0.0, 1.0], 0.0))
+    source = zoo.source(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
     basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)
-    sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.7]])
-    negative = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 1), sensors=sensors, source=1.0)
-    with pytest.raises(fc.UncertifiedError, match="weights that are not positive"):
-        validated(negative, np.zeros(basis.N))
+    negative = zoo.coefficient(basis, parameters=1, sensors=2)
+    for at, options, error, word in (
+        (source, {}, fc.UncertifiedError, "does not offer"),
+        (problem, {"radius": -1.0}, fc.InputError, "radius"),
+        (problem, {"data": fc.Data([0.0, 1.0], 0.0)}, fc.InputError, "2 values"),
+        (negative, {}, fc.UncertifiedError, "weights that are not positive"),
+    ):
+        with pytest.raises(error, match=word):
+            validated(at, np.zeros(25), **options)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementLineP1, ElementLineP2, ElementTriP1, LinearForm, MeshLine, MeshTri
+import zoo
+from skfem import Basis, BilinearForm, ElementLineP1, ElementLineP2, MeshLine
 from skfem.helpers import dot, grad
 
 import femcert as fc
@@ -79,7 +80,7 @@ def line(n=48, element=ElementLineP1):
 
 
 def plane():
-    return Basis(MeshTri().refined(4), ElementTriP1())
+    return zoo.square(4)
 
 
 PLACES = {
@@ -115,16 +116,15 @@ def test_the_constant_is_above_the_exact_one():
 def test_what_a_problem_does_not_offer_is_refused():
     basis, sensors = PLACES["points"]()
     given = {"parameters": fc.SineSpace(basis, 2), "sensors": sensors}
-    forms = fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given)
-    with pytest.raises(fc.UncertifiedError, match="LinearProblem does not offer"):
-        fc.stability(forms, guarantee="continuous")
-    with pytest.raises(fc.UncertifiedError, match="not the parameter"):
-        fc.stability(TwiceTheParameter(basis, **given), guarantee="continuous")
-    with pytest.raises(fc.UncertifiedError, match="known source"):
-        fc.stability(OwnSource(basis, known=np.ones(basis.N), **given), guarantee="continuous")
     bare = given | {"sensors": fc.MatrixSensors(sensors.matrix)}
-    with pytest.raises(fc.UncertifiedError, match="MatrixSensors does not offer"):
-        fc.stability(OwnSource(basis, **bare), guarantee="continuous")
+    for problem, word in (
+        (fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given), "LinearProblem does not"),
+        (TwiceTheParameter(basis, **given), "not the parameter"),
+        (OwnSource(basis, known=np.ones(basis.N), **given), "known source"),
+        (OwnSource(basis, **bare), "MatrixSensors does not offer"),
+    ):
+        with pytest.raises(fc.UncertifiedError, match=word):
+            fc.stability(problem, guarantee="continuous")
 
 
 def largest_gain(F, gram):
@@ -136,9 +136,7 @@ def largest_gain(F, gram):
 def test_sensors_of_the_users_own():
     j = np.arange(1, 4)
     for basis in (line(40), line(20, ElementLineP2)):
-        problem = fc.EllipticSource(
-            basis, parameters=fc.SineSpace(basis, 3), sensors=Differences(basis, AT), dirichlet=0.0
-        )
+        problem = zoo.source(basis, parameters=3, sensors=Differences(basis, AT), dirichlet=0.0)
         # -u'' = sin(j pi x) has the solution sin(j pi x) / (j pi)^2.
         F = np.diff(np.sin(np.pi * np.outer(AT, j)), axis=0) / (np.pi * j) ** 2
         truth = largest_gain(F, 0.5 * np.eye(3))
@@ -149,9 +147,7 @@ def test_sensors_of_the_users_own():
 def test_a_class_of_functions_of_the_users_own():
     for basis in (line(64), line(24, ElementLineP2)):
         space = Exponentials(basis, 2)
-        problem = fc.EllipticSource(
-            basis, parameters=space, sensors=fc.PointSensors(basis, AT), dirichlet=0.0
-        )
+        problem = zoo.source(basis, parameters=space, sensors=AT, dirichlet=0.0)
         r = space.rates
         F = -(np.exp(np.outer(AT, r)) - 1.0 - AT[:, None] * (np.exp(r) - 1.0)) / r**2
         total = r[:, None] + r
@@ -181,16 +177,7 @@ def test_readings_of_functions():
 
 
 class OwnCoefficient(fc.NonlinearProblem):
-    """``-div(exp(q) grad u) = 10`` with forms of the user's own, and how its Jacobian changes."""
-
-    def __init__(self, basis, *, parameters, sensors):
-        super().__init__(
-            basis,
-            equation=LinearForm(lambda v, w: np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - 10.0 * v),
-            state_derivative=BilinearForm(lambda u, v, w: np.exp(w["q"]) * dot(grad(u), grad(v))),
-            parameter_derivative=BilinearForm(lambda q, v, w: np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))),
-            parameters=parameters, sensors=sensors, dirichlet=0.0, linear_in_state=True, definite=True,
-        )  # fmt: skip
+    """A user's own problem that says how its Jacobian changes."""
 
     def curvature_at(self, point, data):
         return conductivity_curvature(point, self.basis, data, exponential=True)
@@ -198,10 +185,10 @@ class OwnCoefficient(fc.NonlinearProblem):
 
 def test_a_nonlinear_problem_that_knows_its_curvature_is_validated():
     basis = line(24)
-    given = {"parameters": fc.SineSpace(basis, 2), "sensors": fc.PointSensors(basis, AT)}
-    shipped = fc.EllipticCoefficient(basis, source=10.0, dirichlet=0.0, **given)
-    q = np.zeros(basis.N)
-    own, other = (fc.validated(problem, q) for problem in (OwnCoefficient(basis, **given), shipped))
+    given = {"parameters": fc.SineSpace(basis, 2), "sensors": fc.PointSensors(basis, AT), "dirichlet": 0.0}
+    shipped = fc.EllipticCoefficient(basis, source=10.0, **given)
+    mine = OwnCoefficient(basis, **zoo.conductivity_forms(10.0), linear_in_state=True, definite=True, **given)
+    own, other = (fc.validated(problem, np.zeros(basis.N)) for problem in (mine, shipped))
     assert own.valid
     assert own.constant.value == pytest.approx(other.constant.value, rel=1e-9)
     assert own.radius == pytest.approx(other.radius, rel=1e-9)

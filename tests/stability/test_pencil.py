@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import eigh
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
@@ -26,11 +16,11 @@ from femcert.stability.pencil import MOST_DENSE, Pencils
 
 MESHES = {
     "P1": lambda: Basis(MeshTri.init_sqsymmetric().refined(4), ElementTriP1()),
-    "P2": lambda: Basis(MeshTri().refined(3), ElementTriP2()),
-    "Q1": lambda: Basis(MeshQuad().refined(4), ElementQuad1()),
-    "Q2": lambda: Basis(MeshQuad().refined(3), ElementQuad2()),
-    "line P1": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 402)), ElementLineP1()),
-    "line P2": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 202)), ElementLineP2()),
+    "P2": lambda: zoo.square(3, 2),
+    "Q1": lambda: zoo.square(4, 1, "quad"),
+    "Q2": lambda: zoo.square(3, 2, "quad"),
+    "line P1": lambda: zoo.unit_basis("line P1", 401),
+    "line P2": lambda: zoo.unit_basis("line P2", 201),
     "stretched": lambda: Basis(MeshTri.init_tensor(np.linspace(0, 1, 30), np.linspace(0, 0.05, 12)), ElementTriP1()),
 }
 
@@ -39,7 +29,7 @@ def on_ball(basis, norm, sensors=11, seed=0):
     box = np.ptp(basis.mesh.p, axis=1)
     points = np.random.default_rng(seed).uniform(0.05, 0.95, (sensors, len(box))) * box
     space = fc.FullSpace(basis).within_ball(1.0, norm=norm)
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
+    return zoo.source(basis, parameters=space, sensors=points)
 
 
 def least(found, kappa):
@@ -183,7 +173,7 @@ def test_a_missed_eigenvalue_is_noticed(monkeypatch):
 @pytest.mark.parametrize("cells", [100, 250, 400, 1000, 1400])
 def test_an_ill_conditioned_ball_pays_for_rounding(cells):
     # The constant 2 has the h2 norm 2, whatever the mesh: omega is 2 for large noise.
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, cells + 1)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", cells)
     space = fc.FullSpace(basis).within_ball(1.0, norm="h2")
     sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 7))
     modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=sensors))
@@ -193,7 +183,7 @@ def test_an_ill_conditioned_ball_pays_for_rounding(cells):
 
 
 def test_dense_sensors_in_the_plane():
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
     sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
     problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
@@ -206,7 +196,7 @@ def test_dense_sensors_in_the_plane():
 def test_more_sensors_than_the_basis_has_room_for(monkeypatch):
     # A sensor at each of 225 nodes: only the combinations of them that see most are used, and the bound stays one.
     monkeypatch.setattr(pencil, "MOST_MODES", 100)
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
     sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
     problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
@@ -226,7 +216,7 @@ def test_two_components_far_apart(apart):
     points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
     points[3:, 0] += apart
     space = fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm")
-    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    modulus = Modulus(zoo.source(basis, parameters=space, sensors=points))
     assert modulus.below(1e-3) <= modulus(1e-3).value * (1.0 + 1e-9)
     assert modulus(1e-3).value <= 1.05 * modulus.below(1e-3)
 
@@ -239,7 +229,7 @@ def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
     basis = Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
     points = side * np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
     space = fc.FullSpace(basis, inner="euclidean").within_ball(1.0, norm=norm)
-    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    modulus = Modulus(zoo.source(basis, parameters=space, sensors=points))
     found = modulus._pencils
     modulus(1e-3 * np.sqrt(found.balance))
     assert modulus.points
@@ -252,7 +242,7 @@ def test_many_sensors_and_many_global_modes():
     basis = MESHES["P1"]()
     modulus = Modulus(on_ball(basis, "h1", sensors=400))
     assert modulus(1e-3).value <= 1.0011 * modulus.below(1e-3)
-    wave = fc.SineSpace(Basis(MeshLine(np.linspace(0, 1, 1201)), ElementLineP1()), 320).within_ball(1.0, norm="h1")
+    wave = fc.SineSpace(zoo.unit_basis("line P1", 1200), 320).within_ball(1.0, norm="h1")
     sensors = fc.PointSensors(wave.basis, np.linspace(0.05, 0.95, 15))
     modulus = Modulus(fc.EllipticSource(wave.basis, parameters=wave, sensors=sensors))
     assert modulus(1e-4).value <= 1.0011 * modulus.below(1e-4)
