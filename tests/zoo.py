@@ -384,13 +384,22 @@ def judge_of(rule, problem):
 
 
 class OwnSource(fc.LinearProblem):
-    """``-laplacian(u) + 2 u = q + 1.5`` by a user's own forms, with its strong form."""
+    """``-div(a grad u) + c u = q + known`` by a user's own forms, with its strong form."""
 
-    def __init__(self, basis: Any, **options: Any) -> None:
-        form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 2.0 * u * v)
-        super().__init__(basis, operator=form, source=LinearForm(lambda v, w: 1.5 * v), definite=True, **options)
+    def __init__(self, basis: Any, *, a: Any = 1.0, c: float = 2.0, known: float = 1.5, **options: Any) -> None:
+        self.a, self.c = fc.Given(a, "conductivity", "positive"), fc.Given(c, "reaction", "nonnegative")
+        self.known = known
+        form = BilinearForm(lambda u, v, w: (a(w.x) if callable(a) else a) * dot(grad(u), grad(v)) + c * u * v)
+        super().__init__(basis, operator=form, source=LinearForm(lambda v, w: known * v), definite=True, **options)
 
     def strong(self, parameter: Any) -> fc.StrongForm:
         """See `StateEquation.strong`."""
-        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + 1.5)
-        return fc.StrongForm(fc.Given(1.0, "conductivity"), fc.Given(2.0, "reaction"), source, self.boundary, "source")
+        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
+        return fc.StrongForm(self.a, self.c, source, self.boundary, "source")
+
+
+def hits(found: Any, exact: Any, std: float, asked: Any, value: float, *, trials: int = 200, seed: int = 0) -> int:
+    """How often the interval of an evidence holds the value, over draws of Gaussian noise about exact data."""
+    rng = np.random.default_rng(seed)
+    draws = (found.data.with_values(exact + std * rng.standard_normal(exact.size)) for _ in range(trials))
+    return sum(found.with_data(drawn).interval(asked).contains(value) for drawn in draws)

@@ -7,7 +7,6 @@ from skfem import Basis, BilinearForm, ElementLineP1, ElementLineP2, MeshLine
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.mesh.elements import mass_matrix
 from femcert.problem.curvature import conductivity_curvature
 from femcert.problem.functions import FunctionClass, Waves
 from femcert.problem.sensors import PointLoads
@@ -21,25 +20,13 @@ def screened(u, v, w):
     return dot(grad(u), grad(v)) + REACTION * u * v
 
 
-class OwnSource(fc.LinearProblem):
-    """``-div(grad u) + 4 u = q + known`` with forms of the user's own, and their strong form."""
-
-    def __init__(self, basis, *, parameters, sensors, known=None):
-        self.known = np.zeros(basis.N) if known is None else known
-        load = mass_matrix(basis) @ self.known
-        super().__init__(
-            basis, operator=screened, source=load, parameters=parameters, sensors=sensors, dirichlet=0.0, definite=True
-        )
-
-    def strong(self, parameter):
-        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
-        a, c = fc.Given(1.0, "conductivity"), fc.Given(REACTION, "reaction")
-        return fc.StrongForm(a, c, source, self.boundary, "source")
-
-
-class TwiceTheParameter(OwnSource):
+class TwiceTheParameter(zoo.OwnSource):
     def strong(self, parameter):
         return super().strong(2.0 * np.asarray(parameter))
+
+
+def own_source(basis, kind=zoo.OwnSource, known=0.0, **given):
+    return kind(basis, c=REACTION, known=known, dirichlet=0.0, **given)
 
 
 class Differences(fc.Sensors):
@@ -97,7 +84,7 @@ SPACES = {"sines": fc.SineSpace, "columns": lambda basis, k: fc.ParameterSpace(b
 def test_a_linear_problem_with_a_strong_form_is_certified_like_an_elliptic_source(place, space):
     basis, sensors = PLACES[place]()
     given = {"parameters": SPACES[space](basis, 2), "sensors": sensors}
-    own = fc.stability(OwnSource(basis, **given), guarantee="continuous")
+    own = fc.stability(own_source(basis, **given), guarantee="continuous")
     shipped = fc.stability(fc.EllipticSource(basis, reaction=REACTION, dirichlet=0.0, **given), guarantee="continuous")
     assert own.constant.value == pytest.approx(shipped.constant.value, rel=1e-9)
     assert (own.constant.side, own.scope) == ("upper", "continuous")
@@ -105,7 +92,7 @@ def test_a_linear_problem_with_a_strong_form_is_certified_like_an_elliptic_sourc
 
 def test_the_constant_is_above_the_exact_one():
     basis, sensors = PLACES["points"]()
-    problem = OwnSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    problem = own_source(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
     j = np.arange(1, 3)
     # -u'' + 4 u = sin(j pi x) has the solution sin(j pi x) / ((j pi)^2 + 4).
     F = np.sin(np.pi * np.outer(AT, j)) / ((np.pi * j) ** 2 + REACTION)
@@ -119,9 +106,9 @@ def test_what_a_problem_does_not_offer_is_refused():
     bare = given | {"sensors": fc.MatrixSensors(sensors.matrix)}
     for problem, word in (
         (fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given), "LinearProblem does not"),
-        (TwiceTheParameter(basis, **given), "not the parameter"),
-        (OwnSource(basis, known=np.ones(basis.N), **given), "known source"),
-        (OwnSource(basis, **bare), "MatrixSensors does not offer"),
+        (own_source(basis, TwiceTheParameter, **given), "not the parameter"),
+        (own_source(basis, known=1.0, **given), "known source"),
+        (own_source(basis, **bare), "MatrixSensors does not offer"),
     ):
         with pytest.raises(fc.UncertifiedError, match=word):
             fc.stability(problem, guarantee="continuous")
