@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import (
-    Basis,
+from skfem import Basis, Functional
+from skfem.element import (
+    ElementLineP0,
+    ElementLineP1,
     ElementLineP2,
+    ElementQuad0,
+    ElementQuad1,
     ElementQuad2,
+    ElementTriP0,
     ElementTriP1,
     ElementTriP2,
-    Functional,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
 )
-from skfem.element import ElementLineP0, ElementLineP1, ElementQuad0, ElementQuad1, ElementTriP0
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 from zoo import jittered
 
 from femcert.mesh import integrate as discs

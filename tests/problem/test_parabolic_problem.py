@@ -8,18 +8,10 @@ import pytest
 import zoo
 from scipy.sparse import identity
 from scipy.stats import binom
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP0,
-    ElementLineP1,
-    ElementTriP1,
-    FacetBasis,
-    LinearForm,
-    MeshLine,
-    MeshTri,
-)
+from skfem import Basis, BilinearForm, FacetBasis, LinearForm
+from skfem.element import ElementLineP0, ElementLineP1, ElementTriP1
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshTri
 
 import femcert as fc
 from femcert.linalg.factor import factorization_count

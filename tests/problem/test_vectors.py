@@ -3,20 +3,10 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    ElementVector,
-    FacetBasis,
-    LinearForm,
-    MeshQuad,
-    MeshTri,
-    asm,
-)
+from skfem import Basis, BilinearForm, FacetBasis, LinearForm, asm
+from skfem.element import ElementQuad2, ElementTriP1, ElementTriP2, ElementVector
 from skfem.helpers import ddot, dot, eye, sym_grad, trace
+from skfem.mesh import MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.mesh.elements import mass_matrix

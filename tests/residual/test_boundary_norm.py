@@ -7,22 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import any_source
 from scipy.sparse.linalg import spsolve
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    FacetBasis,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-    condense,
-)  # fmt: skip
+from skfem import Basis, BilinearForm, FacetBasis, condense
+from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.residual.boundary import _lift_square

@@ -5,17 +5,9 @@ import pytest
 import zoo
 from exact_cases import build
 from plain import any_coefficient, any_source
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)  # fmt: skip
+from skfem import Basis
+from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, ElementTriP2
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.mesh.sample import Sampler, dot

@@ -4,21 +4,10 @@ import numpy as np
 import pytest
 import zoo
 from plain import any_coefficient, any_heat, any_source
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementDG,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    ElementTriRT1,
-    LinearForm,
-    MeshQuad,
-    MeshTri,
-    asm,
-    solve,
-)
+from skfem import Basis, BilinearForm, LinearForm, asm, solve
+from skfem.element import ElementDG, ElementQuad1, ElementTriP1, ElementTriP2, ElementTriRT1
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshQuad, MeshTri
 
 import femcert as fc
 

@@ -2,20 +2,10 @@
 
 import numpy as np
 import pytest
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementDG,
-    ElementQuad1,
-    ElementQuad2,
-    ElementQuadP,
-    ElementTriP1,
-    ElementTriP2,
-    ElementTriP3,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, BilinearForm
+from skfem.element import ElementDG, ElementQuad1, ElementQuad2, ElementQuadP, ElementTriP1, ElementTriP2, ElementTriP3
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshQuad, MeshTri
 
 from femcert.mesh.sample import Sampler
 from femcert.residual.hierarchy import (

@@ -4,21 +4,10 @@ import numpy as np
 import pytest
 import zoo
 from plain import any_coefficient, any_heat, any_source
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementTriP1,
-    ElementTriP2,
-    ElementTriRT1,
-    LinearForm,
-    MeshLine,
-    MeshTri,
-    condense,
-    solve,
-)
+from skfem import Basis, BilinearForm, LinearForm, condense, solve
+from skfem.element import ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP2, ElementTriRT1
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshTri
 from zoo import source
 
 import femcert as fc

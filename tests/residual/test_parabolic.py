@@ -6,20 +6,10 @@ import zoo
 from heat_truth import error_square, residual_square
 from plain import any_heat
 from scipy.sparse.linalg import splu
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    LinearForm,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, BilinearForm, LinearForm
+from skfem.element import ElementLineP1, ElementLineP2, ElementQuad2, ElementTriP1, ElementTriP2
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 
