@@ -50,15 +50,6 @@ def test_all_backends_agree(backend, element):
     assert found.condition == pytest.approx(reference.condition, rel=1e-2)
 
 
-def test_eigenpairs_agree(backend):
-    K, M = pencil(16)
-    values, vectors = smallest_eigenpairs(K, M, 4)
-    with fc.use_backend("superlu"):
-        expected, columns = smallest_eigenpairs(K, M, 4)
-    assert values == pytest.approx(expected, rel=1e-9)
-    assert np.abs(vectors - columns).max() <= 1e-7 * np.abs(columns).max()
-
-
 def test_not_definite_is_refused_by_each(backend):
     K, M = pencil(16)
     first = smallest_eigenpairs(K, M, 1)[0][0]

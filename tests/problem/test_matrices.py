@@ -24,17 +24,10 @@ def source(points, basis=None, space=None, **options):
     return zoo.source(basis, parameters=space, sensors=points, reaction=1.0, **options)
 
 
-def as_matrices(problem, parameters=None):
+def as_matrices(problem):
     """The matrices of a source problem, as another code would write them to a file."""
-    system = problem.system()
-    return fc.MatrixProblem(
-        operator=system.operator,
-        load=system.load,
-        observe=system.sensors,
-        parameters=problem.parameters if parameters is None else parameters,
-        offset=problem.offset,
-        definite=True,
-    )
+    system, given = problem.system(), {"parameters": problem.parameters, "offset": problem.offset, "definite": True}
+    return fc.MatrixProblem(operator=system.operator, load=system.load, observe=system.sensors, **given)
 
 
 def measured(problem, seed=0):
@@ -144,16 +137,14 @@ def test_coordinates_with_a_gram_matrix_and_a_ball(tmp_path):
 
 
 def test_matrices_that_do_not_fit():
-    K, L, H = np.eye(3), np.eye(3), np.eye(3)
+    eyes = {"operator": np.eye(3), "load": np.eye(3), "observe": np.eye(3)}
     wrongs = {"operator": np.eye(2)}, {"load": np.eye(2)}, {"observe": np.full((3, 3), np.nan)}, {"offset": [1.0]}
-    for wrong in wrongs:
-        with pytest.raises(fc.InputError):
-            fc.MatrixProblem(**{"operator": K, "load": L, "observe": H, **wrong})
-    with pytest.raises(fc.InputError, match="gram"):
-        fc.MatrixProblem(operator=K, load=L, observe=H, parameters=fc.CoordinateSpace(3), gram=np.eye(3))
-    problem = fc.MatrixProblem(operator=K, load=L, observe=H)
+    for wrong in (*wrongs, {"parameters": fc.CoordinateSpace(3), "gram": np.eye(3)}):
+        with pytest.raises(fc.InputError, match=next(reversed(wrong))):
+            fc.MatrixProblem(**{**eyes, **wrong})
+    candidate = fc.Candidate(np.ones(3), np.ones(3))
     with pytest.raises(fc.InputError, match="state"):
-        fc.certify(problem, fc.Data(np.ones(3), 0.1), fc.Candidate(np.ones(3), np.ones(3)), fc.ExactRadius())
+        fc.certify(fc.MatrixProblem(**eyes), fc.Data(np.ones(3), 0.1), candidate, fc.ExactRadius())
 
 
 # Several experiments.
@@ -182,15 +173,10 @@ def test_two_experiments_are_one_with_both_sensor_sets(name):
 
 
 def test_experiments_of_a_nonlinear_problem():
-    basis = zoo.unit_basis("line P1", 32)
+    basis, points = zoo.unit_basis("line P1", 32), np.linspace(0.1, 0.9, 6)
     space = fc.CosineSpace(basis, 2)
-
-    def conductivity(points):
-        return zoo.coefficient(basis, parameters=space, sensors=points, source=1.0)
-
-    points = np.linspace(0.1, 0.9, 6)
-    whole, both = conductivity(points), fc.Experiments([conductivity(points[:2]), conductivity(points[2:])])
-    q = space.field([0.1, 0.2])
+    whole, *parts = (zoo.coefficient(basis, parameters=space, sensors=at) for at in (points, points[:2], points[2:]))
+    both, q = fc.Experiments(parts), space.field([0.1, 0.2])
     assert both.forward is None
     np.testing.assert_allclose(both.linearize(q).matrix, whole.jacobian(q), rtol=1e-12)
     np.testing.assert_allclose(both.predict(None, q), whole.observe(whole.solve(q)), rtol=1e-12)

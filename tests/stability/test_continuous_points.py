@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zoo
 from skfem import Basis, ElementLineP1, ElementLineP2, MeshLine
-from zoo import ELEMENTS, unit_basis
+from zoo import ELEMENTS, SIDES, middles, unit_basis
 
 import femcert as fc
 from femcert.mesh.elements import constant_basis
@@ -145,14 +145,10 @@ def test_energy_error_of_a_greens_function(element, root, x):
 
 
 def interfaces(nodes, element, points, **boundary):
-    """Constants on four parts, a conductivity with jumps, as an array or as a table; nothing zero on the boundary."""
-    mesh = MeshLine(nodes)
-    middle = mesh.p[0, mesh.t].mean(axis=0)
-    mesh = mesh.with_subdomains({name: np.flatnonzero((middle > 0.5) == right) for name, right in
-                                 (("glass", False), ("steel", True))})  # fmt: skip
-    mesh = mesh.with_boundaries({"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0})
-    basis = Basis(mesh, ELEMENTS[element][1]())
-    part = np.floor(4.0 * middle).astype(int)
+    """Constants on four parts, a conductivity with jumps as a table; nothing zero on the boundary."""
+    mesh = MeshLine(nodes).with_subdomains({"glass": lambda x: x[0] < 0.5, "steel": lambda x: x[0] > 0.5})
+    basis = Basis(mesh.with_boundaries({name: SIDES[name] for name in ("left", "right")}), ELEMENTS[element][1]())
+    part = np.floor(4.0 * middles(basis)[0]).astype(int)
     space = fc.RegionSpace(basis, [np.flatnonzero(part == i) for i in range(4)])
     return zoo.source(basis, parameters=space, sensors=points, conductivity={"glass": 0.3, "steel": 2.0}, **boundary)
 

@@ -17,8 +17,7 @@ CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75,
 
 def on_ball(refinements, norm="h1", points=CORNERS):
     basis = Basis(MeshTri.init_sqsymmetric().refined(refinements), ElementTriP1())
-    sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=sensors)
+    return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=zoo.discs(points, 0.1))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.01])

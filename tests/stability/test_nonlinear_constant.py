@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import zoo
-from scipy.linalg import solve_triangular
 from skfem import Basis, MeshTri
 from skfem.element import ElementTriP1
+from test_nonlinear_stability import steps, weights
 
 import femcert as fc
 from femcert.report.stability_figure import stability_message
@@ -33,10 +33,8 @@ def truth_of(problem):
 
 def whitened(problem, truth, noise, covariance, seed=3):
     """Data with that much noise relative to them, in the norm of the covariance; the noise level is what was drawn."""
-    exact, m = problem.observe(problem.solve(truth)), problem.observation_count
-    root = np.random.default_rng(2).standard_normal((m, m))
-    given = {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}.get(covariance)
-    error = np.random.default_rng(seed).standard_normal(m)
+    exact, given = problem.observe(problem.solve(truth)), weights(problem, covariance)
+    error = np.random.default_rng(seed).standard_normal(exact.size)
     error *= noise * np.linalg.norm(exact) / np.linalg.norm(error)
     return fc.Data(exact + error, fc.Data(error, 0.0, given).norm(error), given)
 
@@ -48,15 +46,6 @@ def fitted(problem, data, steps=6):
         misfit = data.whiten(data.values - problem.observe(problem.solve(q)))
         c = c + np.linalg.lstsq(data.whiten(problem.jacobian(q)), misfit, rcond=None)[0]
     return problem.parameters.field(c)
-
-
-def in_ball(problem, radius, count, seed):
-    """Fields of the class in the ball, a third of them on its sphere."""
-    rng, k = np.random.default_rng(seed), problem.parameters.dimension
-    x = rng.standard_normal((count, k))
-    sizes = np.where(np.arange(count) % 3 == 0, 1.0, rng.uniform(0.0, 1.0, count))
-    x *= (radius * sizes / np.linalg.norm(x, axis=1))[:, None]
-    return [problem.parameters.field(solve_triangular(problem.parameters.root, c)) for c in x]
 
 
 @pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
@@ -85,7 +74,7 @@ def test_small_noise_gives_a_proven_constant(name, transform, covariance):
     weakest = found.weakest * ball.radius
     ratios = [
         norm(h) / seen(at + h)
-        for h in [*in_ball(problem, ball.radius, 60, seed=1), weakest, -weakest, 1e-3 * weakest]
+        for h in [*steps(problem, ball.radius, 60, seed=1), weakest, -weakest, 1e-3 * weakest]
     ]
     assert max(ratios) <= C <= 2.0 * max(ratios)
 

@@ -60,19 +60,23 @@ def centre_of(problem):
 
 
 def noisy(problem, covariance):
-    m = problem.observation_count
     if covariance is None:
         return None
+    return fc.Data(np.zeros(problem.observation_count), 0.0, weights(problem, covariance))
+
+
+def weights(problem, covariance):
+    """A covariance by its name, or None."""
+    m = problem.observation_count
     root = np.random.default_rng(2).standard_normal((m, m))
-    given = {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}
-    return fc.Data(np.zeros(m), 0.0, given[covariance])
+    return {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}.get(covariance)
 
 
 def steps(problem, radius, count, seed=0):
     """Differences ``q - q0`` in the ball, half of them on its sphere, and their coordinates in an orthonormal basis."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((count, problem.parameters.dimension))
-    x *= (radius / np.linalg.norm(x, axis=1) * np.where(np.arange(count) % 2, 1.0, rng.uniform(0, 1, count)))[:, None]
+    x *= (radius / np.linalg.norm(x, axis=1) * np.where(np.arange(count) % 2, 1.0, rng.uniform(size=count)))[:, None]
     return [problem.parameters.field(solve_triangular(problem.parameters.root, c)) for c in x]
 
 
