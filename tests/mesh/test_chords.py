@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from orders import linear
+from ray_truth import box_span, line_integral
 from skfem import Basis, ElementQuad0, ElementTriP0, ElementTriP1, ElementTriP2, Functional, MeshQuad, MeshTri
 from zoo import PLANE, jittered, square, unit_basis
 
@@ -27,18 +28,6 @@ def random_rays(count, seed=0):
     rng = np.random.default_rng(seed)
     angle = 2 * np.pi * rng.random(count)
     return rng.random((2, count)), np.array([np.cos(angle), np.sin(angle)])
-
-
-def box_chord(origins, directions, low=0.0, high=1.0):
-    """Parameters at which lines enter and leave the square [low, high]^2."""
-    t = (np.array([low, high])[:, None, None] - origins) / directions
-    return t.min(axis=0).max(axis=0), t.max(axis=0).min(axis=0)
-
-
-def line_integral(function, origins, directions, enter, leave):
-    nodes, weights = np.polynomial.legendre.leggauss(6)
-    t = (enter + leave)[:, None] / 2 + (leave - enter)[:, None] / 2 * nodes
-    return function(origins[:, :, None] + directions[:, :, None] * t) @ weights * (leave - enter) / 2
 
 
 def graded():
@@ -79,16 +68,15 @@ def test_lshape_and_hole(mesh_type):
     whole = mesh_type.init_tensor(ticks, ticks)
     origins, directions = random_rays(60, seed=3)
 
-    def length(*box):
-        enter, leave = box_chord(origins, directions, *box)
-        return np.maximum(leave - enter, 0)
+    def length(low=0.0, high=1.0):
+        return np.subtract(*box_span(origins, directions, [low] * 2, [high] * 2)[::-1])
 
-    hole = cut(whole, lambda x, y: np.maximum(abs(x - 0.5), abs(y - 0.5)) > 0.25)
-    rows = ray_matrix(Basis(hole, hole.elem()), origins, directions).sum(axis=1).A1
-    assert np.allclose(rows, length() - length(0.25, 0.75), atol=1e-13)
-    corner = cut(whole, lambda x, y: (x < 0.5) | (y < 0.5))
-    rows = ray_matrix(Basis(corner, corner.elem()), origins, directions).sum(axis=1).A1
-    assert np.allclose(rows, length() - length(0.5, 1.0), atol=1e-13)
+    for mesh, box in (
+        (cut(whole, lambda x, y: np.maximum(abs(x - 0.5), abs(y - 0.5)) > 0.25), (0.25, 0.75)),
+        (cut(whole, lambda x, y: (x < 0.5) | (y < 0.5)), (0.5, 1.0)),
+    ):
+        rows = ray_matrix(Basis(mesh, mesh.elem()), origins, directions).sum(axis=1).A1
+        assert np.allclose(rows, length() - length(*box), atol=1e-13)
 
 
 @pytest.mark.parametrize("element", [*PLANE, ElementTriP0, ElementQuad0])
@@ -115,8 +103,7 @@ def test_rays_through_vertices_and_diagonals(mesh):
     directions = ends[:, 1] - ends[:, 0]
     keep = (np.abs(directions) > 1e-9).all(axis=0)
     origins, directions = ends[:, 0, keep], directions[:, keep] / np.linalg.norm(directions[:, keep], axis=0)
-    enter, leave = box_chord(origins, directions)
-    exact = line_integral(linear, origins, directions, enter, leave)
+    exact = line_integral(linear, origins, directions, *box_span(origins, directions))
     assert np.allclose(ray_matrix(basis, origins, directions) @ linear(mesh.p), exact, atol=1e-12)
 
 

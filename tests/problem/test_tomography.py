@@ -5,6 +5,7 @@ import pytest
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ray_truth import box_span, line_integral
 from skfem import Basis
 from zoo import ELEMENTS, MESHES, jittered, unit_basis, unit_mesh
 
@@ -19,23 +20,6 @@ def rays_of(sensors, centre):
     offsets = np.tile(sensors.spacing * (np.arange(sensors.bins) - 0.5 * (sensors.bins - 1)), len(sensors.angles))
     origins = np.array(centre)[:, None] + offsets * np.array([np.cos(theta), np.sin(theta)])
     return origins, np.array([-np.sin(theta), np.cos(theta)])
-
-
-def box_span(origins, directions, low, high):
-    """Parameters at which rays enter and leave an axis-parallel box (slab method); an empty span for a miss."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cuts = (np.array([low, high])[:, :, None] - origins) / directions
-    enter = np.nanmax(np.min(cuts, axis=0), axis=0)
-    leave = np.nanmin(np.max(cuts, axis=0), axis=0)
-    return enter, np.maximum(enter, leave)
-
-
-def polynomial_integral(value, origins, directions, enter, leave):
-    """Integral of a polynomial of degree at most 9 along each span, by Gauss."""
-    nodes, weights = np.polynomial.legendre.leggauss(5)
-    t = 0.5 * (enter + leave)[:, None] + 0.5 * (leave - enter)[:, None] * nodes
-    points = origins[:, :, None] + directions[:, :, None] * t
-    return 0.5 * (leave - enter) * (value(points) @ weights)
 
 
 def value_of_degree(p):
@@ -54,7 +38,7 @@ def test_polynomials_on_the_square(name, angles, bins):
     problem = fc.Tomography(basis, parameters=fc.FullSpace(basis), angles=[*angles, 90.0 + angles[0]], bins=bins)
     origins, directions = rays_of(problem.sensors, [0.5, 0.5])
     value = value_of_degree(p)
-    expected = polynomial_integral(value, origins, directions, *box_span(origins, directions, [0, 0], [1, 1]))
+    expected = line_integral(value, origins, directions, *box_span(origins, directions))
     assert problem.observation_count == len(expected)
     # General quadrilaterals are integrated with 16 points per chord, not exactly.
     found = problem.observe(problem.solve(value(basis.doflocs)))
@@ -83,8 +67,10 @@ def test_l_shape_is_a_square_without_a_quarter(name, element):
     origins, directions = rays_of(sensors, [0.0, 0.0])
     value = value_of_degree(ELEMENTS[element][2])
     low, high = np.minimum(missing, 0), np.maximum(missing, 0)
-    whole = polynomial_integral(value, origins, directions, *box_span(origins, directions, [-1, -1], [1, 1]))
-    quarter = polynomial_integral(value, origins, directions, *box_span(origins, directions, low, high))
+    whole, quarter = (
+        line_integral(value, origins, directions, *box_span(origins, directions, *box))
+        for box in (([-1, -1], [1, 1]), (low, high))
+    )
     assert np.allclose(sensors(value(basis.doflocs)), whole - quarter, rtol=0, atol=1e-9)
     assert np.abs(quarter).max() > 0.1
 
