@@ -101,20 +101,18 @@ def test_save_then_load_is_the_identity(trained, tmp_path):
 
 def test_wrong_use_is_refused(trained):
     problem, operator = trained
-    with pytest.raises(fc.InputError, match="not trained"):
-        NeuralOperator()(problem, fc.Data(np.ones(9), 0.0))
-    with pytest.raises(fc.InputError, match="not trained"):
-        NeuralOperator().save("operator.npz")
-    with pytest.raises(fc.InputError, match="trained for 9 sensors"):
-        operator.coefficients(np.ones(4))
-    with pytest.raises(fc.InputError, match=r"returned shape \(10, 2\); expected \(10, 3\)"):
-        NeuralOperator().fit(problem, sampler=lambda count, rng: np.zeros((count, 2)), count=10)
-    with pytest.raises(fc.InputError, match="callable sampler"):
-        NeuralOperator().fit(problem, sampler=3)
-    basis = problem.basis
-    larger = zoo.source(basis, parameters=4, sensors=problem.sensors)
-    with pytest.raises(fc.InputError, match="gives 3 coordinates; the problem's class has 4"):
-        operator(larger, fc.Data(np.ones(9), 0.0))
+    larger = fc.EllipticSource(problem.basis, parameters=fc.SineSpace(problem.basis, 4), sensors=problem.sensors)
+    data, short = fc.Data(np.ones(9), 0.0), {"sampler": lambda count, rng: np.zeros((count, 2)), "count": 10}
+    for deed, word in (
+        (lambda: NeuralOperator()(problem, data), "not trained"),
+        (lambda: NeuralOperator().save("operator.npz"), "not trained"),
+        (lambda: operator.coefficients(np.ones(4)), "trained for 9 sensors"),
+        (lambda: NeuralOperator().fit(problem, **short), r"expected \(10, 3\)"),
+        (lambda: NeuralOperator().fit(problem, sampler=3), "callable sampler"),
+        (lambda: operator(larger, data), "the problem's class has 4"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            deed()
 
 
 def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where_it_is_worse():

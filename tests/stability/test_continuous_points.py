@@ -196,10 +196,3 @@ def test_points_next_to_a_node(away):
     exact = least(exact_forward(points, reaction=5.0))
     found = fc.stability(sines(unit_basis("line P2", 16), points, reaction=5.0), guarantee="continuous")
     assert exact * (1.0 - 1e-3) <= found.sigma_min <= exact
-
-
-def test_a_line_in_two_pieces_is_refused():
-    mesh = MeshLine(np.array([[0.0, 0.25, 0.5, 0.6, 0.8, 1.0]]), np.array([[0, 1, 3, 4], [1, 2, 4, 5]]))
-    basis = Basis(mesh, ElementLineP1())
-    with pytest.raises(fc.UncertifiedError, match="a line in one piece"):
-        fc.stability(sines(basis, [0.3, 0.7], 1), guarantee="continuous")
