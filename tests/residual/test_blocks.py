@@ -56,14 +56,9 @@ class Case:
         rng = np.random.default_rng(seed)
         self.basis = crooked(element, seed, **options)
         mesh = self.basis.mesh
-        self.problem = zoo.source(
-            self.basis,
-            parameters=1,
-            sensors=fc.RegionSensors(self.basis, [np.array([0, 1])]),
-            reaction=reaction,
-            conductivity=rng.uniform(0.5, 2.0, mesh.nelements),
-            **BOUNDARIES[boundary],
-        )
+        given = {"parameters": 1, "sensors": fc.RegionSensors(self.basis, [np.array([0, 1])]), **BOUNDARIES[boundary]}
+        conductivity = rng.uniform(0.5, 2.0, mesh.nelements)
+        self.problem = zoo.source(self.basis, reaction=reaction, conductivity=conductivity, **given)
         (equation,) = self.problem.states
         self.workspace, self.norm = Workspace(equation), state_norm(self.problem, "energy")
         self.form = strong_form(equation, np.zeros(self.basis.N))

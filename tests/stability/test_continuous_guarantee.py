@@ -154,13 +154,8 @@ def random_case(seed):
     cells = [between(axis, edges) for axis, edges in zip(mesh.p[:, mesh.t].mean(axis=1), parts, strict=True)]
     regions = cells[0] if flat else [np.intersect1d(i, j) for i in cells[0] for j in cells[1]]
     a, c = rng.uniform(0.2, 3.0), float(rng.choice([0.0, 10.0, 60.0]))
-    problem = zoo.source(
-        basis,
-        parameters=(fc.SineSpace, int(rng.integers(1, 4))),
-        sensors=fc.RegionSensors(basis, regions),
-        conductivity=a,
-        reaction=c,
-    )
+    given = {"parameters": (fc.SineSpace, int(rng.integers(1, 4))), "sensors": fc.RegionSensors(basis, regions)}
+    problem = zoo.source(basis, **given, conductivity=a, reaction=c)
     m = len(regions)
     root = rng.standard_normal((m, m))
     covariance = root @ root.T + np.eye(m)
