@@ -91,7 +91,6 @@ def test_refinement_keeps_the_sensors():
     ("options", "message"),
     [
         ({"count": 0}, "count is 0"),
-        ({"count": 2.0}, r"count is 2\.0"),
         ({"count": 3, "boundary": "rim"}, "boundary 'rim' is not in the mesh"),
         ({"count": 3, "boundary": "empty"}, "boundary 'empty' of the mesh is empty"),
     ],
