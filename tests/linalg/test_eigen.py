@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pencils import line_pencil, line_values
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix, diags, identity, kron
 
@@ -18,22 +19,6 @@ from femcert.linalg import (
     largest_eigenvalue,
     smallest_eigenpairs,
 )
-
-
-def line_pencil(n, *, neumann=False):
-    """P1 stiffness and mass of the unit interval with n cells, on the inner nodes or on all."""
-    h = 1.0 / n
-    m = n + 1
-    K = diags([-np.ones(m - 1), np.r_[1.0, 2.0 * np.ones(m - 2), 1.0], -np.ones(m - 1)], [-1, 0, 1]).tocsr() / h
-    M = diags([np.ones(m - 1), np.r_[2.0, 4.0 * np.ones(m - 2), 2.0], np.ones(m - 1)], [-1, 0, 1]).tocsr() * h / 6
-    keep = slice(None) if neumann else slice(1, -1)
-    return K[keep][:, keep].tocsr(), M[keep][:, keep].tocsr()
-
-
-def line_values(n, j):
-    """Discrete eigenvalues in closed form: 6/h² (1 - cos) / (2 + cos), cos = cos(j pi h)."""
-    cos = np.cos(j * np.pi / n)
-    return 6.0 * n**2 * (1.0 - cos) / (2.0 + cos)
 
 
 def plane_pencil(n, *, neumann=False):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csr_matrix
 from skfem import Basis, ElementQuad1, ElementQuad2, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 
@@ -55,11 +56,9 @@ class Case:
         rng = np.random.default_rng(seed)
         self.basis = crooked(element, seed, **options)
         mesh = self.basis.mesh
-        self.problem = fc.EllipticSource(
-            self.basis, parameters=fc.SineSpace(self.basis, 1), reaction=reaction,
-            sensors=fc.RegionSensors(self.basis, [np.array([0, 1])]),
-            conductivity=rng.uniform(0.5, 2.0, mesh.nelements), **BOUNDARIES[boundary],
-        )  # fmt: skip
+        given = {"parameters": 1, "sensors": fc.RegionSensors(self.basis, [np.array([0, 1])]), **BOUNDARIES[boundary]}
+        conductivity = rng.uniform(0.5, 2.0, mesh.nelements)
+        self.problem = zoo.source(self.basis, reaction=reaction, conductivity=conductivity, **given)
         (equation,) = self.problem.states
         self.workspace, self.norm = Workspace(equation), state_norm(self.problem, "energy")
         self.form = strong_form(equation, np.zeros(self.basis.N))
