@@ -66,17 +66,6 @@ def test_no_rule_accepts_a_refuted_candidate(rule):
     assert "in 'south-east'" in found.reason
 
 
-def test_the_reason_names_region_and_numbers():
-    found = select(of(HALLUCINATION))
-    assert found.status == "rejected"
-    interval = found.regions.table["north-east"]
-    value = CORNERS[0].value(SPACE, HALLUCINATION)
-    ends = f"{interval.lower.value:.3g} to {interval.upper.value:.3g}"
-    assert found.reason.startswith(
-        f"the learned candidate claims {value:.3g} in 'north-east'; the data allow {ends}; the learned radius"
-    )
-
-
 def test_what_the_data_allow_is_decided_by_the_rule():
     for learned in (of(TRUTH), of(0.9 * TRUTH), of(np.zeros(BASIS.N))):
         with_regions, without = select(learned), select(learned, regions=None)
@@ -148,11 +137,6 @@ def test_damaged_regions_are_refused(change, tmp_path):
     path = rewritten(select(of(TRUTH)), tmp_path / "s.json", lambda record: change(record["regions"]))
     with pytest.raises(fc.InputError, match="damaged"):
         fc.Selection.load(path)
-
-
-@pytest.mark.parametrize("regions", [CORNERS[0], lambda x: x[0] > 0.5, np.arange(9), (CORNERS[1],)])
-def test_one_region_may_come_alone(regions):
-    assert len(select(of(TRUTH), regions=regions).regions.table) == 1
 
 
 @pytest.mark.parametrize("regions", ["nowhere", [], [np.array([10**6])], [3.0]])
