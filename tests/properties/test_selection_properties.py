@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import posed as pose
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,14 +19,7 @@ from zoo import coefficients
 import femcert as fc
 
 HERE = Path(__file__).parent
-RULES = {
-    "residual": fc.ResidualRadius(),
-    "paper": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1, covered=False),
-    "operational": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1),
-    "stochastic": fc.StochasticRadius(points=50, zeta=0.05, seed=3),
-    "exact": fc.ExactRadius(),
-    "dominance": fc.Dominance(),
-}
+RULES = {**pose.RULES, "stochastic": fc.StochasticRadius(points=50, zeta=0.05, seed=3)}
 CONTINUOUS = {
     "equilibrated": fc.ResidualRadius(pde_norm="equilibrated"),
     "guaranteed": fc.GuaranteedRadius(),

@@ -101,17 +101,6 @@ def test_of_several_a_refuted_one_is_left_out():
     assert found.regions.head == ("region", "the data say", "baseline", "blob", "good")
 
 
-def test_the_table_says_it():
-    found = select({"blob": of(HALLUCINATION), "good": of(TRUTH)})
-    rows = {row[0]: row[1:] for row in found.regions.rows()}
-    assert rows["north-east"][2].endswith("(refuted)")
-    assert rows["north-east"][3].endswith("(possible)")
-    said, page = str(found), found._repr_html_()
-    for words in ("the data say", rows["north-east"][0], rows["north-east"][2], "all rows hold together with 95 %"):
-        assert words in said
-        assert words in page
-
-
 def test_it_is_saved(tmp_path):
     for learned in (of(HALLUCINATION), {"blob": of(HALLUCINATION), "good": of(TRUTH)}):
         found = select(learned, of(ELSEWHERE))
@@ -188,13 +177,6 @@ def test_a_nonlinear_problem_is_undecided():
     assert found.candidates["learned"].status == "undecided"
 
 
-def test_data_that_the_class_does_not_explain_refute_nobody():
-    off = fc.Data.gaussian(DATA.values + 0.1 * np.sign(np.arange(25) - 12.0), std=STD)
-    found = select(of(TRUTH), of(TRUTH), data=off, rule=fc.ResidualRadius())
-    assert found.status == "undecided"
-    assert found.regions is None
-
-
 def test_weights_of_measured_values_give_an_estimate():
     data = fc.Data.gaussian(DATA.values, relative=0.02, std=STD)
     found = select(of(TRUTH), data=data, rule=fc.ResidualRadius())
@@ -226,3 +208,10 @@ def test_a_truth_without_noise_is_not_refuted():
     found = fc.no_harm(problem, data, baseline=candidate, learned=candidate, rule=fc.ResidualRadius(), regions=CORNERS)
     assert found.accepted
     assert not found.regions.of("learned")
+
+
+def test_data_that_the_class_does_not_explain_refute_nobody():
+    off = fc.Data.gaussian(DATA.values + 0.1 * np.sign(np.arange(25) - 12.0), std=STD)
+    found = select(of(TRUTH), of(TRUTH), data=off, rule=fc.ResidualRadius())
+    assert found.status == "undecided"
+    assert found.regions is None

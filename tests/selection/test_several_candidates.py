@@ -167,13 +167,3 @@ def test_one_alone_is_not_saved_twice(problem, data, truth, tmp_path):
     found.save(tmp_path / "s.json")
     again = fc.Selection.load(tmp_path / "s.json").candidates
     assert [v.to_dict() for v in again.values()] == [found.candidates["learned"].to_dict()]
-
-
-def test_the_table_and_html_name_them(problem, data, truth):
-    found = several(problem, data, truth, **{"<b>": near(problem, [8.0] * 3)})
-    head, first = str(found).splitlines()[1:3]
-    assert head.split() == ["candidate", "status", "radius"]
-    assert first.split()[:2] == ["far", "rejected"]
-    page = found._repr_html_()
-    assert "&lt;b&gt;" in page
-    assert "<b>'" not in page

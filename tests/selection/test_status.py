@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import zoo
 from selector_helpers import BASELINE, rewritten, select
-from skfem import MeshLine
 from zoo import solved
 
 import femcert as fc
@@ -189,24 +188,3 @@ def test_functions_that_fail_are_the_candidates_own_fault(problem, data):
     found = select(problem, data, learned, rule=fc.StochasticRadius(points=20))
     assert found.status == "rejected"
     assert "gone" in found.reason
-
-
-def raising(p, d):
-    raise RuntimeError("own")
-
-
-@pytest.mark.parametrize(
-    "learned",
-    [
-        raising,
-        lambda p, d: None,
-        lambda p, d: fc.Candidate(np.full(21, np.nan), np.zeros(21)),
-        fc.Candidate(np.zeros(3), np.zeros(3)),
-        fc.Candidate(np.zeros(21), np.full(21, 1e200), 0.0),
-        fc.Candidate(np.zeros(21), np.zeros(21), 0.0, mesh=MeshLine(np.linspace(0.0, 2.0, 21))),
-    ],
-)
-def test_what_the_learned_candidate_does_wrong_is_a_rejection(problem, data, learned):
-    found = select(problem, data, learned)
-    assert found.status == "rejected"
-    assert found.decision == "learned candidate rejected, baseline kept"
