@@ -146,3 +146,14 @@ def test_the_table_shows_what_decides(problem, data, rule, shown):
     assert set(found.to_dict()["learned"]["residuals"]) == RESIDUALS
     for name in shown:
         assert getattr(found.learned.residuals, name).source in str(found)
+
+
+def test_the_constant_of_a_nonlinear_problem_is_named():
+    problem = zoo.coefficient(sensors=6)
+    data = problem.simulate(problem.parameters.field([0.3, -0.2]), noise=0.05)
+    # Both far off the data in the same way, but where the coefficient is large the sensors see less.
+    loose = fc.Data(data.values, 10.0)
+    learned, baseline = (solved(problem, [c, -0.2]) for c in (1.5, 0.3))
+    found = fc.no_harm(problem, loose, baseline=baseline, learned=learned, rule=fc.ResidualRadius())
+    constants = [part.stability.constant.value for part in (found.learned, found.baseline)]
+    assert "the stability constant at it is {:.3g}, at the baseline {:.3g}".format(*constants) in found.reason
