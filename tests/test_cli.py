@@ -147,3 +147,14 @@ def test_doctor_names_what_fails(monkeypatch, capsys):
     monkeypatch.setattr("femcert.linalg.backends.is_installed", lambda name: name != "cholmod")
     assert main(["doctor"]) == 1
     assert "cholmod: MissingPackageError" in capsys.readouterr().err
+
+
+def test_termination_is_left_to_whoever_handles_it(monkeypatch, capsys):
+    seen = []
+    former = signal.signal(signal.SIGTERM, lambda *_: seen.append("mine"))
+    try:
+        assert leaves("--version") == 0
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert seen == ["mine"]
