@@ -154,3 +154,14 @@ def test_a_true_parameter_stays_covered(method):
     for candidate in (solved, wrong):
         found = fc.certify(problem, data, candidate, fc.ResidualRadius(pde_norm=method))
         assert found.contains(solved.parameter)
+
+
+def test_the_stopping_rule_uses_the_norm_of_its_rule():
+    problem = source()
+    data, _, wrong = setting(problem)
+    totals = {m: fc.certify(problem, data, wrong, fc.OperationalRadius(pde_norm=m)).total for m in METHODS}
+    assert len({round(total, 12) for total in totals.values()}) == len(METHODS)
+    for method, total in totals.items():
+        rule = fc.OperationalRadius(pde_norm=method)
+        assert fc.StoppingRule(problem, data, rule, total * (1 + 1e-9))(wrong)
+        assert not fc.StoppingRule(problem, data, rule, total * (1 - 1e-9))(wrong)
