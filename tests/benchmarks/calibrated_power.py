@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
 
 import numpy as np
 from l_shape_truths import blobs, deviation, discs, l_shape_problem, readings, shifted
+from measured import write_page
 from scipy.stats import beta
 
 import femcert as fc
@@ -126,10 +127,7 @@ def main(count, tests):
                 kept &= good
                 print(" | ".join(cells), "" if good else "  <- not as promised", flush=True)
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in (HEAD, ["---"] * len(HEAD), *rows))
-    results = Path(__file__).parent / "results"
-    results.mkdir(exist_ok=True)
-    text = WORDS.format(samples=count, tests=tests, table=table)
-    (results / "calibrated_power.md").write_text(text, encoding="utf-8")
+    write_page("calibrated_power.md", WORDS.format(samples=count, tests=tests, table=table))
     return 0 if kept else 1
 
 
