@@ -410,11 +410,17 @@ class Data(Shown):
         """``‖values‖_Y``."""
         return float(np.linalg.norm(self.whiten(values)))
 
+    @property
+    def level_words(self) -> str:
+        """`noise_level` for a table, or that it is unknown."""
+        return "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}"
+
     def summary(self) -> dict[str, str]:
         """Count and size of the values, noise."""
         y = self._values if self._kept is None else self._values[self._kept]
         chance = "" if self.confidence == 1.0 else f" with {100.0 * self.confidence:g} %"
-        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}{chance}{self._share()}"
+        level = self.level_words
+        level = level if level == "unknown" else f"{level}{chance}{self._share()}"
         given = "none: the norm is Euclidean" if self._covariance is None else f"of shape {self._covariance.shape}"
         model = {} if self.model is None else {"model": f"{self.model.words}, up to {self.model.norm:.4g}"}
         missing = "" if self._kept is None else f", {self._values.size - self.count} missing"
@@ -430,8 +436,7 @@ class Data(Shown):
         return f", {100.0 * self.noise_level / size:.3g} % of the data" if size > 0.0 else ""
 
     def __repr__(self) -> str:
-        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}"
-        return f"Data({self._values.size} values, noise_level={level})"
+        return f"Data({self._values.size} values, noise_level={self.level_words})"
 
 
 def _per_sensor(values: Any, data: Array, name: str, *, least: float = 0.0) -> Array:
