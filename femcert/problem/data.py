@@ -330,7 +330,7 @@ class Data(Shown):
     def weighs_like(self, other: Data) -> bool:
         """Whether both whiten in the same way: the same covariance, the same readings missing."""
         same = np.array_equal(np.isnan(self._values), np.isnan(other._values))
-        return same and _equal(self._covariance, other._covariance)
+        return same and np.array_equal(np.asarray(self._covariance), np.asarray(other._covariance))
 
     def _checked(self, covariance: Any) -> Array:
         C = real_array(covariance, "covariance")
@@ -419,8 +419,7 @@ class Data(Shown):
         """Count and size of the values, noise."""
         y = self._values if self._kept is None else self._values[self._kept]
         chance = "" if self.confidence == 1.0 else f" with {100.0 * self.confidence:g} %"
-        level = self.level_words
-        level = level if level == "unknown" else f"{level}{chance}{self._share()}"
+        level = "unknown" if isinstance(self._law, Unknown) else f"{self.level_words}{chance}{self._share()}"
         given = "none: the norm is Euclidean" if self._covariance is None else f"of shape {self._covariance.shape}"
         model = {} if self.model is None else {"model": f"{self.model.words}, up to {self.model.norm:.4g}"}
         missing = "" if self._kept is None else f", {self._values.size - self.count} missing"
@@ -447,9 +446,3 @@ def _per_sensor(values: Any, data: Array, name: str, *, least: float = 0.0) -> A
     if found.size and float(found.min()) < least:
         raise InputError(f"{name} is {float(found.min()):g}; expected at least {least:g}")
     return np.broadcast_to(found, data.shape)
-
-
-def _equal(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)

@@ -94,15 +94,16 @@ from ..certificate import Rule
 from ..checks import kind_of, known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
-from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
+from ..problem import Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
-from ..selection import Selection, Tikhonov, no_harm
+from ..selection import Selection, no_harm
 from ..timing import stage
+from .answers import baseline_of, candidates_of, made_by, solver_of
 from .conditions import boundary_values, coefficient_value, state_basis
 from .experiments import Part, experiments_of, said_before, stacked
-from .keys import Table, check_choice, checked_table, parsed_file, shown
-from .kinds import BASELINES, CLASSES, RULES, SOLVERS, candidate_of, read_mesh
+from .keys import Table, check_choice, parsed_file, shown
+from .kinds import CLASSES, RULES, read_mesh
 from .level import Case
 from .measurements import Measurements
 from .outputs import files_of, labels_of
@@ -279,8 +280,8 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             parts.append(Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
     admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
-    solver = _solver(record["baseline"]) if "baseline" in record else None
-    candidates = _candidates(record["candidate"])
+    solver = solver_of(record["baseline"]) if "baseline" in record else None
+    candidates = candidates_of(record["candidate"])
     decides = Table.read(record["rule"], "rule", RULES, ("tolerance",)) if "rule" in record else None
     more = {} if decides is None else decides.more
     tolerance = number(more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
@@ -295,8 +296,8 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     return CertifyCase(
         problem=problem,
         data=data,
-        baseline=_baseline(solver, problem, folder, unknown=any(part.dataset.unknown for part in parts)),
-        candidate=_made(candidates, problem, folder),
+        baseline=baseline_of(solver, problem, folder, unknown=any(part.dataset.unknown for part in parts)),
+        candidate=made_by(candidates, problem, folder),
         rule=rule,
         tolerance=tolerance,
         regions=None if asked is None else asked(parameters=problem.parameters),
@@ -306,14 +307,14 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in named))
             if key in table.values
         }
-        | sampled_files(admitted, parts, decides, folder)
+        | _sampled_files(admitted, parts, decides, folder)
         | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
         noise=parts[0].dataset.noise_words(),
         labels=labels_of(record.get("case", {})),
     )
 
 
-def sampled_files(admitted: Table, parts: Sequence[Part], rule: Table | None, folder: Path) -> dict[str, Path]:
+def _sampled_files(admitted: Table, parts: Sequence[Part], rule: Table | None, folder: Path) -> dict[str, Path]:
     """The files of samples and of model errors, by their keys."""
     named = [(f"class.{name}", admitted.more.get(name)) for name in BOUNDING]
     named += [(f"{part.words}data.model", None if part.model is None else part.model.values) for part in parts]
@@ -325,46 +326,6 @@ def sampled_files(admitted: Table, parts: Sequence[Part], rule: Table | None, fo
         for name in ("samples", "matrix")
         if isinstance(values.get(name), str)
     }
-
-
-def _candidates(value: Any) -> dict[str, Table]:
-    """The section ``candidate``: one table, or a table of them by name."""
-    table = checked_table(value, "candidate")
-    if not table or not all(isinstance(each, Mapping) for each in table.values()):
-        return {"candidate": _candidate(table, "candidate")}
-    return {name: _candidate(each, f"candidate.{name}") for name, each in table.items()}
-
-
-def _candidate(value: Any, key: str) -> Table:
-    """The file of a finished one, or a solver."""
-    return Table.read(value, key, SOLVERS if "kind" in checked_table(value, key) else candidate_of)
-
-
-def _solver(value: Any) -> Table:
-    """The section ``baseline``: a solver, or the file of a reconstruction."""
-    return Table.read(value, "baseline", candidate_of if "file" in checked_table(value, "baseline") else BASELINES)
-
-
-def _from_file(table: Table, problem: Problem, folder: Path) -> Candidate:
-    return cast(Candidate, table(problem=problem, folder=folder, key=f"{table.key}.file"))
-
-
-def _solved_by(table: Table, problem: Problem, folder: Path) -> Any:
-    """A solver: what it needs beside its keys depends on its kind."""
-    if table.kind in BASELINES:
-        return _baseline(table, problem, folder)
-    given = {"problem": problem, "folder": folder, "key": f"{table.key}.file"}
-    return table(**{name: given[name] for name in given if name in table.parameters})
-
-
-def _made(candidates: dict[str, Table], problem: Problem, folder: Path) -> Any:
-    """As `no_harm` takes them."""
-    made = {
-        name: _solved_by(table, problem, folder) if table.kind else _from_file(table, problem, folder)
-        for name, table in candidates.items()
-    }
-    alone = [table.key for table in candidates.values()] == ["candidate"]
-    return made["candidate"] if alone else made
 
 
 def _problem_and_data(
@@ -462,23 +423,3 @@ def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:
         else:
             values[name] = found if given is None else given
     return table(values=values, basis=basis)
-
-
-def _baseline(table: Table | None, problem: Problem, folder: Path, *, unknown: bool = False) -> Any:
-    """The classical solver that fits the problem, or a reconstruction from its file.
-
-    Where the deviation of the noise is `unknown` there is no discrepancy to choose a weight by.
-    """
-    if unknown and table is not None and table.values.get("choose") == "discrepancy":
-        raise InputError(f"{table.key}.choose is 'discrepancy', and data.std is 'unknown'; expected 'gcv' or a weight")
-    if table is not None and "file" in table.values:
-        return _from_file(table, problem, folder)
-    what, fitting = ("linear", "tikhonov") if problem.forward is not None else ("nonlinear", "gauss-newton")
-    if table is None:
-        if fitting != "tikhonov":
-            raise InputError(f"section [baseline] is missing; expected kind = {fitting!r} and a weight")
-        return Tikhonov(choose="gcv" if unknown else "discrepancy")
-    if table.kind != fitting:
-        raise InputError(f"{table.key}.kind is {table.kind!r}; a {what} problem is solved by {fitting!r}")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.values.items()}
-    return table(values=values)
