@@ -100,8 +100,8 @@ class Ridge:
         if self._joint is None:
             found = self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
         else:
-            square, gram = self._joint
-            found = float(np.hypot(np.sqrt(square), law.length(gram, self._count, law.zeta)))
+            square, gram, bent = self._joint
+            found = self._joined(square, bent, law.length(gram, self._count, law.zeta))
         if law.fixed:
             self._moved[law] = found
         return found
@@ -182,15 +182,23 @@ class Ridge:
         pairs = zip(self._radii[1:], self._grams[1:], strict=True)
         return tuple(float(r * np.sqrt(max(np.linalg.eigvalsh(root @ K @ root.T)[-1], 0.0))) for r, K in pairs)
 
-    def _together(self, law: Noise, doubt: float) -> tuple[float, Array] | None:
-        """``nu rho² + sum_j nu_j r_j²`` and the form of the noise; None where the sum of worst cases is less."""
+    def _joined(self, square: float, bent: float, length: float) -> float:
+        """The bound for all sets, with the `length` of the noise in the form; `bent` is what fields are off by."""
+        return float(np.hypot(np.sqrt(square), length)) + bent * (length + sum(self.others))
+
+    def _together(self, law: Noise, doubt: float) -> tuple[float, Array, float] | None:
+        """``nu rho² + sum_j nu_j r_j²``, the form of the noise, and by which part W is another map there.
+
+        None where the sum of worst cases is less.
+        """
         pencils, turn = self._pencils.weighed(self._seen_twice(*self.chosen), self._known.turn), self._known.turn
         rho, radii, G = self._radii[0], self._radii[1:], self.matrix
         best, least = None, self._apart(law)
         for nu in (self.bias / rho) ** 2 * np.array(NU):
             if (beside := pencils.beside(nu, turn)) is None:
                 continue
-            V, D, lost = beside[0] @ G, beside[1], beside[2]
+            lifted, D, lost, bent = beside
+            V = lifted @ G
             images = [V @ K @ V.T for K in self._grams[1:]]
             for share in NU_OTHERS if images else NU_OTHERS[:1]:
                 alone = share * (np.array(self.others) / radii) ** 2
@@ -202,9 +210,9 @@ class Ridge:
                 half = solve_triangular(root, V, lower=True)
                 gram = (1.0 + 4.0 * doubt + DUST) * (half.T @ half)
                 square = (1.0 + DUST) * float(nu * (rho**2 + lost * self.bias**2) + alone @ radii**2)
-                total = float(np.hypot(np.sqrt(square), law.length(gram, self._count, law.zeta, rough=True)))
+                total = self._joined(square, bent, law.length(gram, self._count, law.zeta, rough=True))
                 if total < least:
-                    best, least = (square, gram), total
+                    best, least = (square, gram, bent), total
         return best
 
     def _apart(self, law: Noise) -> float:

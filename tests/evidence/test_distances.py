@@ -103,7 +103,7 @@ def test_one_bound_for_worst_cases_and_noise_holds_for_each_draw(seed):
     problem, rng = matrix_problem(seed), np.random.default_rng(seed)
     E = rng.standard_normal((7, 2))
     found = fc.evidence(problem, data(problem, np.zeros(7)).with_model_error(matrix=E, size=0.05))
-    W, (square, gram) = map_of(found), found._ridge._joint
+    W, (square, gram, _) = map_of(found), found._ridge._joint
     root, B = image(problem, W, STD)
     N = 0.05 * root @ W @ E / STD
     for e in rng.standard_normal((100, 7)):
