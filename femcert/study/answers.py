@@ -39,7 +39,7 @@ def _solved_by(table: Table, problem: Problem, folder: Path) -> Any:
     """A solver: what it needs beside its keys depends on its kind."""
     if table.kind in BASELINES:
         return baseline_of(table, problem, folder)
-    given = {"problem": problem, "folder": folder, "key": f"{table.key}.file"}
+    given: dict[str, Any] = {"problem": problem, "folder": folder, "key": f"{table.key}.file"}
     return table(**{name: given[name] for name in given if name in table.parameters})
 
 
