@@ -18,6 +18,7 @@ from scipy.stats import chi2, ncx2, norm
 from zoo import averages, source, square
 
 import femcert as fc
+from femcert.evidence.ridge import NU
 from femcert.problem.chi_squares import exceeds, shifted_quantile, weighted_quantile
 
 TRIALS = 400
@@ -67,6 +68,58 @@ def test_the_quantile_of_a_shifted_norm():
         assert found < np.sqrt(chi2.isf(0.05, count)) + shift
 
 
+def image(problem, W, std):
+    """Roots of the inner product and of the ball, and the error of the centre for a truth of the ball."""
+    root = np.linalg.cholesky(problem.parameters.weight.toarray()).T
+    lifted = np.linalg.inv(np.linalg.cholesky(form(problem))).T
+    rest = W @ problem.forward_matrix() / std - np.eye(len(lifted))
+    return root, problem.parameters.ball.radius * root @ rest @ lifted
+
+
+def farthest(problem, W, std, e):
+    """The largest distance of a truth of the ball from the centre, for one draw of the noise, by a secular equation."""
+    root, B = image(problem, W, std)
+    U, s, _ = np.linalg.svd(B)
+    v = U.T @ (root @ W @ e)
+    low, high = s[0] ** 2, s[0] ** 2 + s[0] * np.linalg.norm(v) + 1e-300
+    for _ in range(200):
+        nu = (low + high) / 2.0
+        outside = np.sum((s * v[: len(s)] / (nu - s**2)) ** 2) > 1.0
+        low, high = (nu, high) if outside else (low, nu)
+    return float(np.sqrt(high + np.sum(v**2 / (1.0 - np.append(s**2, np.zeros(len(v) - len(s))) / high))))
+
+
+def dense_length(problem, W, std, nu):
+    """One bound for worst case and noise."""
+    root, B = image(problem, W, std)
+    radius = problem.parameters.ball.radius
+    inverse = np.linalg.inv(np.eye(len(B)) - B @ B.T / (nu * radius**2))
+    gram = (root @ W).T @ inverse @ (root @ W)
+    return np.sqrt(nu * radius**2 + weighted_quantile(np.linalg.eigvalsh((gram + gram.T) / 2.0), 0.05))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_bound_for_worst_cases_and_noise_holds_for_each_draw(seed):
+    """Ascent over ball and model error from the noise never exceeds it."""
+    problem, rng = matrix_problem(seed), np.random.default_rng(seed)
+    E = rng.standard_normal((7, 2))
+    found = fc.evidence(problem, data(problem, np.zeros(7)).with_model_error(matrix=E, size=0.05))
+    W, (square, gram, _) = map_of(found), found._ridge._joint
+    root, B = image(problem, W, STD)
+    N = 0.05 * root @ W @ E / STD
+    for e in rng.standard_normal((100, 7)):
+        v, most = root @ W @ e, square + e @ gram @ e
+        x, w = rng.standard_normal(B.shape[1]), rng.standard_normal(2)
+        for _ in range(100):
+            x = B.T @ (v + B @ x + N @ w)
+            x /= np.linalg.norm(x)
+            w = N.T @ (v + B @ x + N @ w)
+            w /= np.linalg.norm(w)
+        assert np.sum((v + B @ x + N @ w) ** 2) <= most
+    noise = np.sqrt(weighted_quantile(np.linalg.eigvalsh((root @ W).T @ (root @ W)), 0.05))
+    assert found._ridge.length(found.law) < found._ridge.bias + sum(found._ridge.others) + noise
+
+
 @pytest.mark.parametrize("std", [0.01, 0.2])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_length_is_that_of_a_dense_computation(seed, std):
@@ -77,7 +130,13 @@ def test_the_length_is_that_of_a_dense_computation(seed, std):
     assert bias <= ridge.bias <= bias * (1.0 + 1e-3)
     gram = W.T @ problem.parameters.weight @ W
     quantile = np.sqrt(weighted_quantile(np.linalg.eigvalsh(gram), 0.05))
-    assert ridge.length(found.law) - ridge.bias == pytest.approx(quantile, rel=1e-6)
+    # Less than the sum of worst case and noise, and no less than what noise and worst case together come to.
+    assert ridge.length(found.law) <= ridge.bias + quantile * (1.0 + 1e-6)
+    draws = np.random.default_rng(seed).standard_normal((400, 7))
+    assert fewest(400, 0.95) <= sum(farthest(problem, W, std, e) <= ridge.length(found.law) for e in draws)
+    assert ridge.length(found.law) <= 1.01 * min(
+        dense_length(problem, W, std, nu) for nu in (bias / problem.parameters.ball.radius) ** 2 * np.array(NU)
+    )
     # The centre is a ridge regression.
     mu, T, L = ridge.chosen[0] * ridge.chosen[1][0, 0], problem.forward_matrix() / std, form(problem)
     assert_allclose(W, np.linalg.solve(T.T @ T + mu * L, T.T), rtol=1e-7, atol=1e-9 * np.abs(W).max())

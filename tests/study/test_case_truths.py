@@ -105,7 +105,7 @@ def test_remainder_and_bounds(folder):
 
 CLASSES = {
     "no radius": ({"ball": {"norm": "h1"}}, "class.ball.radius is missing"),
-    "samples": ({"ball": {"samples": [1.0]}}, "unknown key 'class.ball.samples'"),
+    "samples": ({"ball": {"samples": [1.0]}}, r"class.ball.samples is \[1.0\]; expected the name of a file"),
     "centre": ({"ball": {"radius": 1.0, "centre": "import os"}}, "class.ball.centre"),
     "centre elsewhere": ({"ball": {"radius": 1.0, "centre": "x**3"}}, "class.ball.centre is .* away from the class"),
     "no size": ({"remainder": {}}, "class.remainder.size is missing"),
