@@ -13,6 +13,8 @@ from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..linalg.accuracy import EPS
+from ..mesh.assembly import diffusion_matrix, is_linear_on_triangles
+from ..mesh.elements import mass_matrix
 from ..problem.forward import dense
 from ..problem.strong import Interpolant, StrongForm
 from .block_chunk import Columns
@@ -221,13 +223,15 @@ def _for_blocks(workspace: Workspace, r: WeakResidual, rule: Quadrature) -> bool
 def _operator(r: WeakResidual) -> Any:
     """``a(phi_j, phi_i)`` by the rule of a residual, sparse, on all dofs."""
     basis, shape = r.basis, (r.basis.N, r.basis.N)
+    part = r.traces.basis if r.traces.coefficient.any() else None
+    if is_linear_on_triangles(basis) and part is None and not r.norm.C.any():
+        return diffusion_matrix(basis, r.sampler.means(r.norm.A)[:, None])
     dofs, rows, columns, values = basis.element_dofs, [], [], []
     for j, probe in enumerate(probes(r)):
         rows.append(dofs)
         columns.append(np.broadcast_to(dofs[j], dofs.shape))
         values.append(-r.sampler.local_moments(basis.elem, probe.source, -probe.flux).T)
-    part = r.traces.basis
-    if part is not None and r.traces.coefficient.any():
+    if part is not None:
         phi = [np.broadcast_to(np.asarray(part.basis[i][0]), part.dx.shape) for i in range(part.Nbfun)]
         weighted = [r.traces.coefficient * part.dx * value for value in phi]
         for i, j in np.ndindex(part.Nbfun, part.Nbfun):
@@ -239,7 +243,10 @@ def _operator(r: WeakResidual) -> Any:
 
 def _solved(r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any) -> tuple[Columns, Array]:
     """The block with states that solve the discrete problem with exact integrals, and their residuals."""
-    moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
+    if block.basis is r.basis:
+        moments = mass_matrix(r.basis)
+    else:
+        moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
     inner, moments = operator[free][:, free], moments[free]
     found, left = np.take(block.states, free, axis=0), np.empty((len(free), block.count))
     for here in batches(block.count, max(BATCH // r.basis.N, 1)):

@@ -119,16 +119,16 @@ def test_wrong_pairs_are_refused(monkeypatch):
     K, M = plane_pencil(20)
     genuine = eigen.shift_invert
 
-    def inaccurate(*arguments):
-        values, vectors = genuine(*arguments)
+    def inaccurate(*arguments, **options):
+        values, vectors = genuine(*arguments, **options)
         return values * (1.0 + 1e-6), vectors
 
     monkeypatch.setattr(eigen, "shift_invert", inaccurate)
     with pytest.raises(fc.SolveError, match=r"an eigenpair has the relative residual .*, above 1e-08"):
         smallest_eigenpairs(K, M, 3)
 
-    def poisoned(*arguments):
-        values, vectors = genuine(*arguments)
+    def poisoned(*arguments, **options):
+        values, vectors = genuine(*arguments, **options)
         return values, vectors * np.nan
 
     monkeypatch.setattr(eigen, "shift_invert", poisoned)

@@ -15,7 +15,7 @@ from femcert.mesh.assembly import diffusion_matrix
 from femcert.mesh.elements import constant_basis, mass_matrix
 from femcert.problem.forward import dense
 from femcert.problem.states import strong_form
-from femcert.residual import block_maps, blocks
+from femcert.residual import blocks
 from femcert.residual.block_chunk import Columns
 from femcert.residual.block_errors import block_errors, combined, largest, products
 from femcert.residual.block_maps import flux_maps
@@ -222,7 +222,6 @@ def test_the_size_of_chunks_and_batches_does_not_matter(element, monkeypatch):
     monkeypatch.setattr(blocks, "CHUNK", 1)
     monkeypatch.setattr(blocks, "BATCH", 1)
     monkeypatch.setattr(blocks, "AT_ONCE", 1)
-    monkeypatch.setattr(block_maps, "FANS", 7)
     parts = Case(element).errors()
     monkeypatch.setattr(blocks, "DOUBLE", 0)
     single = Case(element).errors()
