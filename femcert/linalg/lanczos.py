@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 TIGHT, LOOSE = 1e-11, 1e-5
 # Relatively so close to the last eigenvalue that is wanted, another one may belong to the same space.
 SAME_SPACE = 1e-4
+# An eigenvalue so many times larger than the next one is split off.
+APART = 1e3
 # Steps of the search for what was missed before its result counts, and the residual.
 LEAST_STEPS, SEEN = 8, 1e-2
 # Below this part of the largest eigenvalue, a residual is rounding.
@@ -120,18 +122,19 @@ def few_eigenpairs(
     krylov = Krylov(solve, mass, rng, known, 20 + 6 * (k + beyond))
     while krylov.count < krylov.most:
         krylov.step()
+        values, _, residuals = krylov.pairs()
+        if k > 1 and krylov.count > 2 and values[0] > APART * values[1] and residuals[0] <= ROUNDING * values[0]:
+            # That of a seminorm and a small shift: without it the others keep their digits.
+            first = krylov.ritz_vectors(1)
+            rest = few_eigenpairs(stiffness, mass, solve, np.hstack([known, first]), k - 1, beyond, rng)
+            return None if rest is None else rayleigh_ritz(stiffness, mass, np.hstack([first, rest[1]]))
         if krylov.count < k + beyond:
             continue
-        values, _, residuals = krylov.pairs()
         values, residuals = values[: k + beyond], residuals[: k + beyond]
         wanted = values >= values[k - 1] * (1.0 - SAME_SPACE)
         allowed = np.maximum(np.where(wanted, TIGHT, LOOSE) * values, ROUNDING * values[0])
         if values[-1] > 0.0 and np.all(residuals <= allowed):
-            vectors = krylov.ritz_vectors(k + beyond)
-            if ROUNDING * values[0] > TIGHT * values[k - 1]:
-                # As with a seminorm and a small shift: rounding of the first one is seen in the others.
-                vectors = solve(mass @ vectors)
-            return rayleigh_ritz(stiffness, mass, vectors)
+            return rayleigh_ritz(stiffness, mass, krylov.ritz_vectors(k + beyond))
     return None
 
 
