@@ -66,7 +66,6 @@ def measure(size, modes, averages):
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     radii = [part.radius for part in (selection.baseline, selection.learned)]
     A, backend, dofs = problem.operator[problem.free][:, problem.free], problem.factor.backend, int(problem.basis.N)
-    del selection, problem, learned
     start = time.process_time()
     Factorization(A, definite=True).solve(np.ones(A.shape[0]))
     unit, total = time.process_time() - start, sum(seconds.values())
@@ -89,9 +88,8 @@ def measure(size, modes, averages):
 def run(size, backend, kind):
     """The measurements of one size, from a fresh process."""
     environment = {**os.environ, "FEMCERT_BACKEND": backend, **dict.fromkeys(THREADS, "1")}
-    child = subprocess.run(
-        [sys.executable, __file__, "--measure", *map(str, (size, *kind[:2]))], env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, __file__, "--measure", *map(str, (size, *kind[:2]))]
+    child = subprocess.run(command, env=environment, capture_output=True, text=True)
     if child.returncode:
         print(f"{size} dofs with {backend}: {child.stderr.strip().splitlines()[-1]}")
         return None
