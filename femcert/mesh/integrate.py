@@ -340,14 +340,9 @@ def disc_averages(
 
 
 def disc_overlaps(mesh: Any, centres: Any, radius: float, sides: int = 24) -> tuple[csr_matrix, Array]:
-    """Area (length on a line) of the part of each cell in each polygon of `disc_matrix`, and of all of it.
+    """Area (length on a line) of each cell in each polygon of `disc_matrix`, ``(n_discs, cells)``, and their sums.
 
-    The sum is pi radius^2 (2 radius on a line) for a disc inside the mesh, and exactly 0 for no overlap.
-
-    Returns
-    -------
-    parts, covered
-        ``(n_discs, cells)``, and their sums.
+    A sum is pi radius^2 (2 radius on a line) for a disc inside the mesh, and exactly 0 for no overlap.
     """
     check_mesh(mesh)
     centres, radius, sides = _check_discs(mesh, centres, radius, sides)
