@@ -245,7 +245,7 @@ def shift_invert(
     if found is not None:
         least = 1.0 / (found[0][wanted - 1] - shift)
         if misses(mass, factor.solve, found[1], least, rng) is False:
-            return found
+            return found[0], _signed(found[1], mass)
         values, vectors = found[0][:wanted], found[1][:, :wanted]
     else:
         values, vectors = lanczos(k, none)
@@ -257,7 +257,13 @@ def shift_invert(
             break
         values, vectors = np.append(values, more[missed]), np.column_stack([vectors, others[:, missed]])
     order = np.argsort(values)[:k]
-    return values[order], vectors[:, order]
+    return values[order], _signed(vectors[:, order], mass)
+
+
+def _signed(vectors: Array, mass: Any) -> Array:
+    """With signs that do not depend on how they were found: by their products with a random vector."""
+    products = vectors.T @ (mass @ np.random.default_rng(0).standard_normal(len(vectors)))
+    return np.asarray(vectors * np.where(products < 0.0, -1.0, 1.0))
 
 
 def block_krylov(stiffness: Any, mass: Any, k: int, factor: Any) -> tuple[Array, Array]:
