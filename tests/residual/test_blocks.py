@@ -201,7 +201,10 @@ def test_no_combination_below_its_error(element, boundary):
         known, spread = products(*found.blocks, found.cross[0, 1], found.remainder)
         missed = E[:m, m:] - known
         assert is_below(missed.T @ missed, spread)
-        # The half that is known is worth something.
+        if element.startswith("tri") and seed % 2 == 0:
+            assert all(is_below(errors.gradient, errors.flux) for errors in found.blocks)
+            assert all(np.trace(errors.gradient) >= 0.5 * np.trace(errors.flux) for errors in found.blocks)
+        # What is known is worth something.
         assert np.linalg.norm(missed, 2) < np.linalg.norm(E[:m, m:], 2)
     assert np.median(ratios) <= 1.5
 
