@@ -44,7 +44,7 @@ WATER, RESISTIVE, CONDUCTIVE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Grading:
-    """Edges of each electrode and of each gap between two, depth of the outermost ring and growth to the largest one."""
+    """Edges of each electrode and of each gap; depth of the outermost ring, and growth to the largest one."""
 
     edges: tuple = (6, 5)
     first: float = 0.012

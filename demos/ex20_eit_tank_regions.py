@@ -399,7 +399,8 @@ def candidates(kinds, place):
         found["left out"][f"without {words} object {i}"] = picture_of(np.where(objects == i, 0, kinds), place)
     middles = AT * np.array([np.cos(0.25 * np.pi * np.arange(8)), np.sin(0.25 * np.pi * np.arange(8))]).T
     around = np.exp(2j * np.pi * np.arange(64) / 64)
-    for kind, radius, places in (("invented", DISC, middles), ("small", SMALL, middles), ("centre", DISC, np.zeros((1, 2)))):
+    invented = {"invented": (DISC, middles), "small": (SMALL, middles), "centre": (DISC, np.zeros((1, 2)))}
+    for kind, (radius, places) in invented.items():
         for middle in places:
             points = [middle[0] + middle[1] * 1j + r * around for r in 1.25 * DISC * np.linspace(0.0, 1.0, 6)]
             z = RADIUS * np.concatenate(points)
@@ -518,10 +519,11 @@ def draw(results, path):
 
     figure = Figure(figsize=(17, 8.2), layout="constrained", dpi=110)
     figure.suptitle("A water tank with electrodes: what is certain of regions, and what is refuted", fontweight="bold")
-    for row, (number, verdict) in zip(figure.subplots(2, 5, width_ratios=[1, 1, 1, 1.5, 1.2]), enumerate(results.verdicts, 1)):
+    rows = figure.subplots(2, 5, width_ratios=[1, 1, 1, 1.5, 1.2])
+    for number, (row, verdict) in enumerate(zip(rows, results.verdicts, strict=True), 1):
         tank, table = results.tank, verdict.tables["noise and model", 17]
-        sure = ["+" if x.sign > 0 else "−" if x.sign < 0 else "" for x in table]
-        refuted = ["×" if not x.contains(v) else "" for x, v in zip(table, verdict.claims.values, strict=True)]
+        sure = ["+" if x.sign > 0 else "-" if x.sign < 0 else "" for x in table]
+        refuted = ["x" if not x.contains(v) else "" for x, v in zip(table, verdict.claims.values, strict=True)]
         shown = [
             (f"tank {number}: truth", tank.fine, on_elements(tank.fine, verdict.truth), [""] * 17),
             (f"baseline: {sum(map(bool, sure))} signs certain", tank.basis.mesh, verdict.baseline, sure),
