@@ -16,7 +16,7 @@ from .eigen import (
     smallest_eigenpairs,
 )
 from .factor import Factorization, SharedFactors, factorization_count
-from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
+from .inertia import diagonal_part, eigenvalue_lower_bound, least_share, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "inverse_eigenpair",
     "is_definite",
     "largest_eigenvalue",
+    "least_share",
     "norm_kept",
     "package_of",
     "separated_eigenpairs",

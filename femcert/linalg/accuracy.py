@@ -13,8 +13,20 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(float).eps)
+# A sum, product or root is rounded by at most this, relatively.
+UNIT = EPS / 2.0
 # Relative energy errors of solves up to here are taken for rounding.
 EXACT_TOLERANCE = 1e-10
+
+
+def gamma(terms: int) -> float:
+    """``n u / (1 - n u)``: an inner product of n terms is off by at most this part of the sum of their sizes."""
+    return terms * UNIT / (1.0 - terms * UNIT)
+
+
+def norms_above(columns: Array) -> Array:
+    """Euclidean norms of the columns of an array, not below the true ones."""
+    return np.asarray(np.linalg.norm(columns, axis=0) * (1.0 + len(columns) * EPS))
 
 
 def solve_rounding(condition: float) -> float:

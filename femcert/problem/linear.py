@@ -12,17 +12,22 @@ from skfem import Basis
 
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import SolveError
-from ..linalg import Factorization
-from .algebraic import error_in_data
+from ..linalg import EPS, Factorization, least_share
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
 from .forward import ROUNDING, SizedMap, dense
 from .sensors import Sensors
+from .solve_errors import SolveErrors
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
 from .terms import bilinear, linear, load_matrix
 
+# A proved lower bound of the operator is taken if it is not a smaller part than this of what was estimated. To count
+# pivots instead is worth a factorization up to so many unknowns.
+FAR, MOST_COUNTED = 1e-2, 5000
+# What rounding in the assembly may take of an operator with a unit diagonal, in parts of its largest row sum.
+ASSEMBLED = 128.0 * EPS
 # Entries of a forward matrix that is cheap enough to be made for a gradient alone.
 SMALL_FORWARD_MATRIX = 10_000_000
 
@@ -94,26 +99,37 @@ class LinearProblem(SizedMap, EquationProblem):
             raise SolveError(f"{error} ({hint})") from None
 
     @property
+    def least_share(self) -> float:
+        """A proved c with ``A >= c D`` for the operator on the free dofs and its diagonal D; 0 where none is known."""
+        return 0.0
+
+    @cached_property
+    def solve_errors(self) -> SolveErrors | None:
+        """What solves leave in the data, measured; None where the operator is not said to be definite: an estimate."""
+        if not self.definite:
+            return None
+        free, factor, share = self.free, self.factor, self.least_share
+        if share < FAR * factor.least and len(free) <= MOST_COUNTED:
+            share = max(share, least_share(self.operator[free][:, free], factor.least))
+        share -= ASSEMBLED * factor.size
+        if share >= FAR * factor.least:
+            factor.bound_least(share)
+        return SolveErrors(factor, self.load[free], self.sensors.matrix[:, free], self.parameters.weight_below)
+
+    @property
     def rounding(self) -> float:
-        """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.solve_rounding + self.factor.tolerance * self._leverage)
+        """What sums and products lose; where solves are not measured, also what the condition number says."""
+        return ROUNDING if self.solve_errors is not None else max(ROUNDING, self.solve_rounding)
+
+    @property
+    def relative(self) -> float:
+        """See `SizedMap.relative`; measured errors are absolute."""
+        return super().relative if self.solve_errors is None else 1.0
 
     @property
     def solve_rounding(self) -> float:  # type: ignore[override]
-        """What rounding takes of the states behind a reading, relative to them."""
+        """What rounding takes of the states behind a reading, relative to them: an estimate."""
         return self.factor.rounding
-
-    @cached_property
-    def _leverage(self) -> float:
-        """What a solve that ends early leaves in the data, over its tolerance, see `error_in_data`; 0 with factors."""
-        if not self.factor.tolerance:
-            return 0.0
-
-        def energies(coordinates: Array) -> Array:
-            right = (self.load @ (self.parameters.matrix @ coordinates))[self.free]
-            return np.asarray(self.parameters.matrix.T @ (self.load[self.free].T @ self.factor.rough_solve(right)))
-
-        return error_in_data(self, energies)
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""
@@ -146,11 +162,22 @@ class LinearProblem(SizedMap, EquationProblem):
         known = (self.source - self.operator @ values)[free]
         return SparseSystem(A, load, H[:, free], known, H @ values, lambda: self.factor)
 
+    def _states(self, fields: Any) -> tuple[Array, Array]:
+        """Loads and states of columns of parameter dofs on the free dofs, source and data set to zero."""
+        right = dense((self.load @ fields)[self.free])
+        return right, self.factor.solve(right)
+
+    def apply(self, fields: Any) -> Array:
+        """``H S`` for columns of parameter dofs, data and source set to zero."""
+        return np.asarray(self.sensors.matrix[:, self.free] @ self._states(fields)[1])
+
     def read(self, fields: Any) -> tuple[Array, Array]:
-        """``H S`` for columns of parameter dofs, data and source set to zero, and the largest value of every state."""
-        u = np.zeros((self.basis.N, fields.shape[1]))
-        u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
-        return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0) + self._summed(fields)
+        """`apply`, and the energy error of every state; where that is not measured, its largest value."""
+        right, u = self._states(fields)
+        values, errors = np.asarray(self.sensors.matrix[:, self.free] @ u), self.solve_errors
+        if errors is not None:
+            return values, errors.of_fields(u, right, fields)
+        return values, np.abs(u).max(axis=0, initial=0.0) + self._summed(fields)
 
     def _summed(self, fields: Any) -> Array:
         """How large states would be without cancellation in their loads: largest ``|l| |q| / A_ii`` for each column."""
@@ -161,22 +188,56 @@ class LinearProblem(SizedMap, EquationProblem):
         diagonal = np.abs(self.operator.diagonal()[self.free])
         return diags(1.0 / np.where(diagonal > 0.0, diagonal, 1.0)) @ abs(self.load[self.free])
 
+    def _adjoint_states(self, weights: Array) -> tuple[Array, Array]:
+        right = dense((self.sensors.matrix.T @ weights)[self.free])
+        return right, self.factor.solve_transposed(right)
+
+    def adjoint(self, weights: Array) -> Array:
+        """``(H S)'`` for columns of sensor weights."""
+        return np.asarray(self.load[self.free].T @ self._adjoint_states(weights)[1])
+
     def pull(self, weights: Array) -> tuple[Array, Array]:
-        """``(H S)'`` for columns of sensor weights, and the largest value of every adjoint state."""
-        z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
-        return np.asarray(self.load[self.free].T @ z), np.abs(z).max(axis=0, initial=0.0)
+        """`adjoint`, and the energy error of every adjoint state; where that is not measured, its largest value."""
+        right, z = self._adjoint_states(weights)
+        values, errors = np.asarray(self.load[self.free].T @ z), self.solve_errors
+        sizes = np.abs(z).max(axis=0, initial=0.0) if errors is None else errors.of_adjoints(z, right, weights)
+        return values, sizes
+
+    def pulled(self, weights: Array) -> tuple[Array, Array]:
+        """See `Linearization.pulled`."""
+        if self.solve_errors is None:
+            return super().pulled(weights)
+        values, sizes = self.pull(weights)
+        return values, sizes * self.loads
 
     @property
     def readings(self) -> Array:
-        """Of the sensors, time after time."""
-        weights = np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+        """What a state may add to each reading: for its energy error, or, where that is not known, largest value."""
+        if self.solve_errors is not None:
+            return self._at_times(self.solve_errors.sights)
+        return self._at_times(np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel())
+
+    def _at_times(self, weights: Array) -> Array:
         return np.tile(weights, self.observation_count // self.sensors.count)
 
     @property
-    def loads(self) -> Array:
-        """Of the columns of the class."""
+    def loads(self) -> Any:
+        """What a parameter may add to an adjoint state: one number for norm one in Q, or one for each column."""
+        if self.solve_errors is not None:
+            return self.solve_errors.load
         B = self.parameters.matrix
         return np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
+
+    @cached_property
+    def forward_sizes(self) -> tuple[Array, float]:
+        """See `SizedMap.forward_sizes`."""
+        if self.solve_errors is None:
+            return super().forward_sizes
+        F, weights, sizes = self._sized
+        if not np.ndim(sizes):
+            return weights, float(sizes)
+        sharp = self.solve_errors.sights_for(float(np.linalg.norm(sizes)), float(np.linalg.norm(F)))
+        return self._at_times(sharp), self.parameters.largest_sum(sizes)
 
     def rounding_of(self, data: Data | None) -> float:
         """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
@@ -216,4 +277,17 @@ class LinearProblem(SizedMap, EquationProblem):
 
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
-        return 0.0 if self._rest_state is None else self.lost_to_rounding(data, self._rest_state)
+        u = self._rest_state
+        return 0.0 if u is None else self.lost_to_rounding(data, u) + self.solved_error(data, u)
+
+    def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
+        """See `Problem.solved_error`: by the residual of the state."""
+        errors = self.solve_errors
+        if errors is None:
+            return 0.0
+        q, free = np.zeros(self.parameters.size) if at is None else self.check_parameter(at), self.free
+        terms = self.load @ q, self.source, -(self.operator @ self.boundary.values)
+        sizes = abs(self.load) @ np.abs(q), np.abs(self.source), abs(self.operator) @ np.abs(self.boundary.values)
+        right, summed = (np.asarray(sum(each))[free, None] for each in (terms, sizes))
+        error = float(errors.of_states(np.asarray(state)[free, None], right, summed)[0])
+        return error * data.norm_of_errors(errors.sights_for(error, float(np.linalg.norm(data.values))))

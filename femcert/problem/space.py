@@ -14,10 +14,10 @@ from skfem import Basis
 
 from ..checks import Array, freeze_sparse, frozen, number, real_vector
 from ..errors import InputError, SolveError, UncertifiedError
-from ..linalg import Factorization
+from ..linalg import Factorization, diagonal_part
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
-from ..mesh.elements import check_quadrature, field_degree, mass_matrix
+from ..mesh.elements import check_quadrature, field_degree, mass_matrix, mass_share
 from ..shown import of_basis
 from .carrier import Carried
 from .constraints import (
@@ -106,6 +106,23 @@ class ParameterSpace(Carried):
     def weight(self) -> Any:
         """Sparse matrix W with ``‖q‖_Q² = q' W q``."""
         return mass_matrix(self.basis) if self.inner == "l2" else freeze_sparse(identity(self.basis.N))
+
+    @cached_property
+    def weight_below(self) -> Array:
+        """A diagonal matrix below `weight`, as a vector; proved for fields, see `femcert.mesh.elements.mass_share`."""
+        if self.basis is not None and self.inner == "l2":
+            return mass_share(self.basis) * np.asarray(self.weight.diagonal())
+        return diagonal_part(self.weight)
+
+    def largest_sum(self, sizes: Array) -> float:
+        """At least ``sum_j sizes_j |c_j|`` of all coordinates with ``‖B c‖_Q <= 1``."""
+        if not issparse(self.gram):
+            inverse = solve_triangular(self.root, np.eye(self.dimension))
+            # States near the end of the floats have infinite errors.
+            with np.errstate(over="ignore"):
+                return float(np.linalg.norm(np.abs(inverse).T @ sizes))
+        same = self.matrix.shape[0] == self.dimension and abs(self.gram - self.weight).max() == 0.0
+        return float(np.linalg.norm(sizes / np.sqrt(self.weight_below if same else diagonal_part(self.gram))))
 
     @property
     def norm_name(self) -> str:
