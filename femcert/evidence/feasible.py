@@ -128,7 +128,7 @@ def continuous_set(problem: Problem, data: Data, constant: Stability, at: Array)
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + predicted.size
-    rounding = problem.linearize().rounding_of(data)
+    rounding = problem.linearize().corrected_rounding(data)
     errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
     radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):

@@ -118,6 +118,10 @@ class Linearization(ABC):
         """What the solves behind J may lose to rounding, relative to ``‖J c‖_Y``; Euclidean without data."""
         return ROUNDING * (1.0 if data is None else data.spread)
 
+    def corrected_rounding(self, data: Data | None) -> float:
+        """`rounding_of`, for readings that are corrected by residuals of states: sums of large terms that cancel."""
+        return self.rounding_of(data)
+
     def error(self, data: Data | None) -> float:
         """What rounding may have moved J by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
         return 0.0

@@ -202,7 +202,7 @@ class HeatInitial(LinearProblem):
     def read(self, fields: Any) -> tuple[Array, Array]:
         """`apply`; the values of states are largest at the start, and so are their energies."""
         columns, values = dense(fields), self.apply(fields)
-        if self.solve_errors is None:
+        if not self.measured:
             return values, np.abs(columns).max(axis=0)
         return values, self._lost * self.factor.energies(self._initial(columns))
 
@@ -214,7 +214,7 @@ class HeatInitial(LinearProblem):
             z = np.sum([self._exponential(t, w, adjoint=True) for t, w in zip(self.times, parts, strict=True)], axis=0)
         else:
             z = self._march_back(parts)
-        if self.solve_errors is None:
+        if not self.measured:
             sizes = np.abs(solve_mass(self.residual_mass, np.asarray(sum(parts)))).max(axis=0, initial=0.0)
         else:
             sizes = self._lost * np.sum([self.factor.dual_norms_above(part) for part in parts], axis=0)
@@ -230,14 +230,14 @@ class HeatInitial(LinearProblem):
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         return (1 if self.scheme == "exact" else self.steps) * self.factor.rounding
 
-    @cached_property
-    def solve_errors(self) -> SolveErrors | None:
-        """In the energy norm of a step, in which neither states nor errors grow; None with factors: an estimate.
+    @property
+    def measured(self) -> bool:
+        """Where steps end early; with factors it is estimated what rounding leaves of the largest values of states."""
+        return self.scheme != "exact" and self.factor.tolerance > 0.0
 
-        With factors what rounding leaves is estimated, relative to the largest values of the states.
-        """
-        if not self.factor.tolerance or self.scheme == "exact":
-            return None
+    @cached_property
+    def solve_errors(self) -> SolveErrors:
+        """In the energy norm of a step, in which neither states nor errors grow."""
         self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
         H = self.sensors.matrix[:, self.free]
         return SolveErrors(self.factor, self.load[self.free], H, self.parameters.weight_below)
@@ -255,15 +255,15 @@ class HeatInitial(LinearProblem):
     @cached_property
     def loads(self) -> Any:
         """With measured errors: at least ``‖M^-1 l q‖_A / ‖q‖_Q``, A the operator of a step."""
-        if self.solve_errors is None:
-            return super().loads
+        if not self.measured:
+            return self.state_loads
         below = self._mass_below
         size = self.factor.size * float((self.factor.diagonal / below).max())
         return float(np.sqrt(size)) * norm_above(self.load[self.free], below, self.parameters.weight_below)
 
     def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
         """See `Problem.solved_error`."""
-        if self.solve_errors is None:
+        if not self.measured:
             return 0.0
         error = float(self.read(self.check_parameter(at)[:, None])[1][0])
         return error * data.norm_of_errors(self._at_times(self.solve_errors.sharp_sights))

@@ -12,27 +12,22 @@ from skfem import Basis
 
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import SolveError
-from ..linalg import EPS, Factorization, least_share
+from ..linalg import Factorization
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
-from .forward import ROUNDING, SizedMap, dense
+from .forward import dense
 from .sensors import Sensors
-from .solve_errors import SolveErrors
+from .solve_errors import MeasuredMap, SolveErrors, bound_least
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
 from .terms import bilinear, linear, load_matrix
 
-# A proved lower bound of the operator is taken if it is not a smaller part than this of what was estimated. To count
-# pivots instead is worth a factorization up to so many unknowns.
-FAR, MOST_COUNTED = 1e-2, 5000
-# What rounding in the assembly may take of an operator with a unit diagonal, in parts of its largest row sum.
-ASSEMBLED = 128.0 * EPS
 # Entries of a forward matrix that is cheap enough to be made for a gradient alone.
 SMALL_FORWARD_MATRIX = 10_000_000
 
 
-class LinearProblem(SizedMap, EquationProblem):
+class LinearProblem(MeasuredMap, EquationProblem):
     """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
 
     Parameters
@@ -103,28 +98,17 @@ class LinearProblem(SizedMap, EquationProblem):
         """A proved c with ``A >= c D`` for the operator on the free dofs and its diagonal D; 0 where none is known."""
         return 0.0
 
+    @property
+    def measured(self) -> bool:
+        """See `MeasuredMap.measured`: where the operator is said to be definite."""
+        return self.definite
+
     @cached_property
-    def solve_errors(self) -> SolveErrors | None:
-        """What solves leave in the data, measured; None where the operator is not said to be definite: an estimate."""
-        if not self.definite:
-            return None
-        free, factor, share = self.free, self.factor, self.least_share
-        if share < FAR * factor.least and len(free) <= MOST_COUNTED:
-            share = max(share, least_share(self.operator[free][:, free], factor.least))
-        share -= ASSEMBLED * factor.size
-        if share >= FAR * factor.least:
-            factor.bound_least(share)
-        return SolveErrors(factor, self.load[free], self.sensors.matrix[:, free], self.parameters.weight_below)
-
-    @property
-    def rounding(self) -> float:
-        """What sums and products lose; where solves are not measured, also what the condition number says."""
-        return ROUNDING if self.solve_errors is not None else max(ROUNDING, self.solve_rounding)
-
-    @property
-    def relative(self) -> float:
-        """See `SizedMap.relative`; measured errors are absolute."""
-        return super().relative if self.solve_errors is None else 1.0
+    def solve_errors(self) -> SolveErrors:
+        """See `MeasuredMap.solve_errors`."""
+        free = self.free
+        bound_least(self.factor, self.operator[free][:, free], self.least_share)
+        return SolveErrors(self.factor, self.load[free], self.sensors.matrix[:, free], self.parameters.weight_below)
 
     @property
     def solve_rounding(self) -> float:  # type: ignore[override]
@@ -174,9 +158,9 @@ class LinearProblem(SizedMap, EquationProblem):
     def read(self, fields: Any) -> tuple[Array, Array]:
         """`apply`, and the energy error of every state; where that is not measured, its largest value."""
         right, u = self._states(fields)
-        values, errors = np.asarray(self.sensors.matrix[:, self.free] @ u), self.solve_errors
-        if errors is not None:
-            return values, errors.of_fields(u, right, fields)
+        values = np.asarray(self.sensors.matrix[:, self.free] @ u)
+        if self.measured:
+            return values, self.solve_errors.of_fields(u, right, fields)
         return values, np.abs(u).max(axis=0, initial=0.0) + self._summed(fields)
 
     def _summed(self, fields: Any) -> Array:
@@ -199,49 +183,24 @@ class LinearProblem(SizedMap, EquationProblem):
     def pull(self, weights: Array) -> tuple[Array, Array]:
         """`adjoint`, and the energy error of every adjoint state; where that is not measured, its largest value."""
         right, z = self._adjoint_states(weights)
-        values, errors = np.asarray(self.load[self.free].T @ z), self.solve_errors
-        sizes = np.abs(z).max(axis=0, initial=0.0) if errors is None else errors.of_adjoints(z, right, weights)
-        return values, sizes
-
-    def pulled(self, weights: Array) -> tuple[Array, Array]:
-        """See `Linearization.pulled`."""
-        if self.solve_errors is None:
-            return super().pulled(weights)
-        values, sizes = self.pull(weights)
-        return values, sizes * self.loads
+        values = np.asarray(self.load[self.free].T @ z)
+        if self.measured:
+            return values, self.solve_errors.of_adjoints(z, right, weights)
+        return values, np.abs(z).max(axis=0, initial=0.0)
 
     @property
-    def readings(self) -> Array:
-        """What a state may add to each reading: for its energy error, or, where that is not known, largest value."""
-        if self.solve_errors is not None:
-            return self._at_times(self.solve_errors.sights)
+    def state_readings(self) -> Array:
+        """Of the sensors, time after time."""
         return self._at_times(np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel())
 
     def _at_times(self, weights: Array) -> Array:
         return np.tile(weights, self.observation_count // self.sensors.count)
 
     @property
-    def loads(self) -> Any:
-        """What a parameter may add to an adjoint state: one number for norm one in Q, or one for each column."""
-        if self.solve_errors is not None:
-            return self.solve_errors.load
+    def state_loads(self) -> Array:
+        """Of the columns of the class."""
         B = self.parameters.matrix
         return np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
-
-    @cached_property
-    def forward_sizes(self) -> tuple[Array, float]:
-        """See `SizedMap.forward_sizes`."""
-        if self.solve_errors is None:
-            return super().forward_sizes
-        F, weights, sizes = self._sized
-        if not np.ndim(sizes):
-            return weights, float(sizes)
-        sharp = self.solve_errors.sights_for(float(np.linalg.norm(sizes)), float(np.linalg.norm(F)))
-        return self._at_times(sharp), self.parameters.largest_sum(sizes)
-
-    def rounding_of(self, data: Data | None) -> float:
-        """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
-        return self.rounding * (1.0 if data is None else data.spread)
 
     def exact(self, purpose: str) -> LinearProblem:
         """Itself, if the solves with its factorization end at rounding."""
@@ -282,9 +241,9 @@ class LinearProblem(SizedMap, EquationProblem):
 
     def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
         """See `Problem.solved_error`: by the residual of the state."""
-        errors = self.solve_errors
-        if errors is None:
+        if not self.measured:
             return 0.0
+        errors = self.solve_errors
         q, free = np.zeros(self.parameters.size) if at is None else self.check_parameter(at), self.free
         terms = self.load @ q, self.source, -(self.operator @ self.boundary.values)
         sizes = abs(self.load) @ np.abs(q), np.abs(self.source), abs(self.operator) @ np.abs(self.boundary.values)

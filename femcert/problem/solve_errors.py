@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +10,27 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags
 
 from ..checks import Array
-from ..linalg import Factorization
+from ..linalg import EPS, Factorization, least_share
 from ..linalg.accuracy import gamma
-from .forward import BATCH, dense
+from .data import Data
+from .forward import BATCH, ROUNDING, SizedMap, dense
 
 # Where errors are a larger part of the readings than this, each sensor is worth a solve.
 SHARP = 1e-7
+# A proved lower bound of the operator is taken if it is not a smaller part than this of what was estimated. To count
+# pivots instead is worth a factorization up to so many unknowns.
+FAR, MOST_COUNTED = 1e-2, 5000
+# What rounding in the assembly may take of an operator with a unit diagonal, in parts of its largest row sum.
+ASSEMBLED = 128.0 * EPS
+
+
+def bound_least(factor: Factorization, operator: Any, share: float = 0.0) -> None:
+    """Tell the factors of an operator what is proved of it: that ``A >= share D``, or what a count of pivots shows."""
+    if share < FAR * factor.least and operator.shape[0] <= MOST_COUNTED:
+        share = max(share, least_share(operator, factor.least))
+    share -= ASSEMBLED * factor.size
+    if share >= FAR * factor.least:
+        factor.bound_least(share)
 
 
 class SolveErrors:
@@ -75,6 +91,84 @@ class SolveErrors:
         """`sights`, or `sharp_sights` where states with this energy error matter to data of this size."""
         known = "sharp_sights" in vars(self) or float(np.linalg.norm(self.sights)) * error > SHARP * size
         return self.sharp_sights if known else self.sights
+
+
+class MeasuredMap(SizedMap):
+    """A linear map through states whose solves are measured, where `measured` says so; else as `SizedMap` has it.
+
+    A subclass gives `read` and `pull` with energy errors as sizes where they are measured, and the weights
+    `state_readings` and `state_loads` for where they are not.
+    """
+
+    @property
+    @abstractmethod
+    def measured(self) -> bool:
+        """Whether `solve_errors` knows what solves leave; else it is an estimate."""
+
+    @property
+    @abstractmethod
+    def solve_errors(self) -> SolveErrors:
+        """What solves leave in the data."""
+
+    @property
+    @abstractmethod
+    def state_readings(self) -> Array:
+        """What a state of size one may add to each reading."""
+
+    @property
+    @abstractmethod
+    def state_loads(self) -> Array:
+        """For every coordinate what it may add to adjoint states of size one."""
+
+    @property
+    def rounding(self) -> float:
+        """What sums and products lose; where solves are not measured, also what the condition number says."""
+        return ROUNDING if self.measured else max(ROUNDING, self.solve_rounding)
+
+    def rounding_of(self, data: Data | None) -> float:
+        """`rounding`, in the norm of the data."""
+        return self.rounding * (1.0 if data is None else data.spread)
+
+    def corrected_rounding(self, data: Data | None) -> float:
+        """See `Linearization.corrected_rounding`: what the condition number says, an estimate."""
+        return max(self.rounding_of(data), self.solve_rounding * (1.0 if data is None else data.spread))
+
+    @property
+    def relative(self) -> float:
+        """See `SizedMap.relative`; measured errors are absolute."""
+        return 1.0 if self.measured else super().relative
+
+    @property
+    def readings(self) -> Array:
+        """What a state may add to each reading: for its energy error, or, where that is not known, its size."""
+        return self._at_times(self.solve_errors.sights) if self.measured else self.state_readings
+
+    def _at_times(self, weights: Array) -> Array:
+        """The weights of sensors, for all observations."""
+        return weights
+
+    @property
+    def loads(self) -> Any:
+        """What a parameter may add to an adjoint state: one number for norm one in Q, or one for each column."""
+        return self.solve_errors.load if self.measured else self.state_loads
+
+    def pulled(self, weights: Array) -> tuple[Array, Array]:
+        """See `Linearization.pulled`."""
+        if not self.measured:
+            return super().pulled(weights)
+        values, sizes = self.pull(weights)
+        return values, sizes * self.loads
+
+    @cached_property
+    def forward_sizes(self) -> tuple[Array, float]:
+        """See `SizedMap.forward_sizes`."""
+        F, weights, sizes = self._sized
+        if not self.measured:
+            return super().forward_sizes
+        if not np.ndim(sizes):
+            return weights, float(sizes)
+        sharp = self.solve_errors.sights_for(float(np.linalg.norm(sizes)), float(np.linalg.norm(F)))
+        return self._at_times(sharp), self.parameters.largest_sum(sizes)
 
 
 def _longest(matrix: Any) -> int:
