@@ -25,8 +25,8 @@ def gamma(terms: int) -> float:
 
 
 def norms_above(columns: Array) -> Array:
-    """Euclidean norms of the columns of an array, not below the true ones."""
-    return np.asarray(np.linalg.norm(columns, axis=0) * (1.0 + len(columns) * EPS))
+    """Euclidean norms of columns whose entries are a few operations old, not below the true ones."""
+    return np.asarray(np.linalg.norm(columns, axis=0) * (1.0 + (len(columns) + 8) * EPS))
 
 
 def solve_rounding(condition: float) -> float:

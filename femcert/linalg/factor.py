@@ -34,8 +34,8 @@ PROBE_TOLERANCE = 1e-8
 FLOOR = 32.0 * EPS
 # The estimate of ``‖S^-1‖`` comes from below, rarely by more than a factor of two.
 CAUTION = 2.0
-# Operations on an entry beside the sums: scaling, differences and roots.
-BESIDE = 8
+# Operations on an entry of a residual beside the products: the difference, and the rest for good measure.
+BESIDE = 2
 # SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
 PIVOTS_READ = 2_000_000
 
@@ -213,8 +213,10 @@ class Factorization:
         if self.tolerance:
             energies = np.sqrt(np.maximum(np.sum(x * product, axis=0), 0.0))
             found = np.minimum(found, self.tolerance / (1.0 - self.tolerance) * energies)
-        sizes = self.size * norms_above(root * x) + norms_above((right if summed is None else summed) / root)
-        return np.asarray(found + gamma(self._longest + terms + BESIDE) * sizes / np.sqrt(self.least))
+        lost = gamma(self._longest + BESIDE) * (self.size * norms_above(root * x) + norms_above(right / root))
+        if summed is not None:
+            lost += gamma(terms) * norms_above(summed / root)
+        return np.asarray(found + lost / np.sqrt(self.least))
 
     def energies(self, x: Array) -> Array:
         """``‖x‖_A`` for columns x."""

@@ -18,7 +18,7 @@ from .forward import BATCH, ROUNDING, SizedMap, dense
 # Where errors are a larger part of the readings than this, each sensor is worth a solve.
 SHARP = 1e-7
 # A proved lower bound of the operator is taken if it is not a smaller part than this of what was estimated. To count
-# pivots instead is worth a factorization up to so many unknowns.
+# pivots instead is worth a factorization up to so many unknowns, and each sensor a solve.
 FAR, MOST_COUNTED = 1e-2, 5000
 # What rounding in the assembly may take of an operator with a unit diagonal, in parts of its largest row sum.
 ASSEMBLED = 128.0 * EPS
@@ -88,9 +88,10 @@ class SolveErrors:
         return np.minimum(self.sights, np.hstack([self.factor.dual_norms(dense(part)) for part in parts]))
 
     def sights_for(self, error: float, size: float) -> Array:
-        """`sights`, or `sharp_sights` where states with this energy error matter to data of this size."""
-        known = "sharp_sights" in vars(self) or float(np.linalg.norm(self.sights)) * error > SHARP * size
-        return self.sharp_sights if known else self.sights
+        """`sharp_sights` where they are cheap, or states with this energy error matter to data of this size."""
+        cheap = len(self.factor.diagonal) <= MOST_COUNTED or "sharp_sights" in vars(self)
+        matters = cheap or float(np.linalg.norm(self.sights)) * error > SHARP * size
+        return self.sharp_sights if matters else self.sights
 
 
 class MeasuredMap(SizedMap):
