@@ -1,8 +1,14 @@
-"""What rounding may add to a computed number, in one place.
+"""What rounding may add to a computed number, in one place. A number that enters a bound gets it where it is made.
 
-Relative errors of solves and of dense algebra are allowed for as multiples of the machine epsilon: safe for the sizes
-that occur here by a wide margin, but not proved for every processor. A number that enters a bound gets its allowance
-where it is made.
+Solves with symmetric positive definite operators of linear problems are measured (`Factorization.energy_errors`), an
+absolute error from the residual and the worst case of its rounding, by `gamma`. It is proved where a lower bound of the
+operator is (`Factorization.proven`): by the equation, or by a count of pivots for up to some thousand unknowns; and
+where factors solve, since what an iteration leaves rests on a Ritz value.
+
+The rest are estimates, multiples of the machine epsilon that are safe by a wide margin for the sizes that occur here,
+but not proved: `solve_rounding`, with a condition number from below, for operators that are not symmetric definite,
+time steps with factors, linearizations of nonlinear problems, forms of balls and Gram matrices; `dense_rounding` and
+`norm_kept` for dense algebra.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ def norms_above(columns: Array) -> Array:
 
 
 def solve_rounding(condition: float) -> float:
-    """Relative error of a solve with factors, ``8 eps kappa`` with the condition number kappa."""
+    """Relative error of a solve with factors, an estimate: ``8 eps kappa`` with the condition number kappa."""
     return 8.0 * EPS * condition
 
 

@@ -13,6 +13,7 @@ from skfem import Basis
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import SolveError
 from ..linalg import Factorization
+from ..linalg.accuracy import gamma
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
@@ -237,7 +238,13 @@ class LinearProblem(MeasuredMap, EquationProblem):
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
         u = self._rest_state
-        return 0.0 if u is None else self.lost_to_rounding(data, u) + self.solved_error(data, u)
+        if u is None:
+            return 0.0
+        if not self.measured:
+            return self.lost_to_rounding(data, u)
+        H = self.sensors.matrix
+        read = self._at_times(gamma(int(np.diff(H.indptr).max(initial=0))) * np.asarray(abs(H) @ np.abs(u)))
+        return super().offset_rounding(data) + data.norm_of_errors(read) + self.solved_error(data, u)
 
     def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
         """See `Problem.solved_error`: by the residual of the state."""

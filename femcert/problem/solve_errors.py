@@ -26,6 +26,8 @@ ASSEMBLED = 128.0 * EPS
 
 def bound_least(factor: Factorization, operator: Any, share: float = 0.0) -> None:
     """Tell the factors of an operator what is proved of it: that ``A >= share D``, or what a count of pivots shows."""
+    if factor.proven:
+        return
     if share < FAR * factor.least and operator.shape[0] <= MOST_COUNTED:
         share = max(share, least_share(operator, factor.least))
     share -= ASSEMBLED * factor.size
