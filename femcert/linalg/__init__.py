@@ -3,7 +3,7 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
-from .accuracy import EPS, dense_rounding, norm_kept, solve_rounding
+from .accuracy import EPS, dense_rounding, solve_rounding
 from .backends import installed_backends, package_of, use_backend
 from .bounded import bounded_step
 from .eigen import (
@@ -36,7 +36,6 @@ __all__ = [
     "is_definite",
     "largest_eigenvalue",
     "least_share",
-    "norm_kept",
     "package_of",
     "separated_eigenpairs",
     "smallest_eigenpairs",

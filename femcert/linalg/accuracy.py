@@ -7,8 +7,7 @@ where factors solve, since what an iteration leaves rests on a Ritz value.
 
 The rest are estimates, multiples of the machine epsilon that are safe by a wide margin for the sizes that occur here,
 but not proved: `solve_rounding`, with a condition number from below, for operators that are not symmetric definite,
-time steps with factors, linearizations of nonlinear problems, forms of balls and Gram matrices; `dense_rounding` and
-`norm_kept` for dense algebra.
+time steps with factors, linearizations of nonlinear problems, forms of balls; `dense_rounding` for dense algebra.
 """
 
 from __future__ import annotations
@@ -43,9 +42,3 @@ def solve_rounding(condition: float) -> float:
 def dense_rounding(rows: int, columns: int) -> float:
     """Relative error of singular values, in parts of the largest, and of orthogonal transformations of a matrix."""
     return float(16.0 * np.sqrt(rows * columns) * EPS)
-
-
-def norm_kept(root: Array) -> tuple[float, float]:
-    """What rounding leaves of a norm ``‖R c‖``, just below 1; the condition number of R with columns of norm 1."""
-    dependence = float(np.linalg.cond(root / np.linalg.norm(root, axis=0)))
-    return 1.0 - 4.0 * len(root) * EPS * dependence**2, dependence

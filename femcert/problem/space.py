@@ -15,6 +15,7 @@ from skfem import Basis
 from ..checks import Array, freeze_sparse, frozen, number, real_vector
 from ..errors import InputError, SolveError, UncertifiedError
 from ..linalg import Factorization, diagonal_part
+from ..linalg.accuracy import gamma
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
 from ..mesh.elements import check_quadrature, field_degree, mass_matrix, mass_share
@@ -149,6 +150,25 @@ class ParameterSpace(Carried):
         if not np.abs(np.diag(R) / scale).min() > 1e-7:
             raise InputError("the columns of the parameter space are linearly dependent to rounding")
         return frozen(R)
+
+    @cached_property
+    def kept(self) -> float:
+        """A part below 1 with ``‖B c‖_Q >= kept ‖R c‖`` and ``‖R c‖ >= kept ‖B c‖_Q``, rounding in G and R included.
+
+        ``|B' W B - R' R| <= e d d'`` with ``d_i² = G_ii``: e is what is computed of the difference, and what sums may
+        lose of it, by `femcert.linalg.accuracy.gamma`. Seen through ``R^-1`` it is at most ``e ‖|R^-1|' d‖²``.
+        """
+        R, B, k = self.root, self.matrix, self.dimension
+        gram = self.gram.toarray() if issparse(self.gram) else self.gram
+        d, rows = np.sqrt(np.diag(gram)), np.asarray(abs(self.weight).sum(axis=1)).ravel()
+        squares: Any = abs(B).power(2) if issparse(B) else B**2
+        sizes, column = np.asarray(squares.T @ rows).ravel(), squares.getnnz(axis=0) if issparse(B) else len(B)
+        terms = int(self.weight.getnnz(axis=1).max() + np.max(column))
+        lost = float((np.abs(gram - R.T @ R) / np.outer(d, d)).max())
+        lost += gamma(terms) * float((sizes / d**2).max()) + gamma(4 * k)
+        reach = float(np.linalg.norm(np.abs(solve_triangular(R, np.eye(k))).T @ d))
+        part = lost * reach**2 * (1.0 + gamma(4 * k) * reach)
+        return float(np.sqrt(1.0 - part)) if part < 1.0 else 0.0
 
     @cached_property
     def _gram_factor(self) -> Factorization:

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..linalg.accuracy import dense_rounding, norm_kept
+from ..linalg.accuracy import dense_rounding
 from ..problem.forward import Linearization, Normal
 from ..problem.space import ParameterSpace
 
@@ -77,10 +77,10 @@ def gram_kept(space: ParameterSpace) -> float:
     UncertifiedError
         The columns of the class are nearly dependent.
     """
-    kept, dependence = norm_kept(space.root)
-    if not kept > 0.5:
+    if not space.kept > 0.5:
+        dependence = np.linalg.cond(space.root / np.linalg.norm(space.root, axis=0))
         raise UncertifiedError(
             f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
             "be computed to any digit; take an orthogonal basis of the class"
         )
-    return kept
+    return space.kept
