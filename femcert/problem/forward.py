@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
 from ..linalg.accuracy import EPS
+from .gram import largest_sum
 
 if TYPE_CHECKING:
     from .curvature import Curvature
@@ -266,7 +267,7 @@ class SizedMap(LinearMap):
         For a parameter of norm one in Q.
         """
         _, weights, sizes = self._sized
-        return self.relative * weights, self.parameters.largest_sum(sizes)
+        return self.relative * weights, largest_sum(self.parameters, sizes)
 
     @property
     def reading_errors(self) -> Array:

@@ -21,6 +21,7 @@ from .coefficients import Coefficient, at_quadrature
 from .data import Data
 from .elliptic import is_lumped, lumped_load
 from .forward import dense
+from .gram import weight_below
 from .linear import LinearProblem
 from .sensors import Sensors
 from .solve_errors import SolveErrors, norm_above
@@ -240,7 +241,7 @@ class HeatInitial(LinearProblem):
         """In the energy norm of a step, in which neither states nor errors grow."""
         self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
         H = self.sensors.matrix[:, self.free]
-        return SolveErrors(self.factor, self.load[self.free], H, self.parameters.weight_below)
+        return SolveErrors(self.factor, self.load[self.free], H, weight_below(self.parameters))
 
     @property
     def _mass_below(self) -> Array:
@@ -259,7 +260,7 @@ class HeatInitial(LinearProblem):
             return self.state_loads
         below = self._mass_below
         size = self.factor.size * float((self.factor.diagonal / below).max())
-        return float(np.sqrt(size)) * norm_above(self.load[self.free], below, self.parameters.weight_below)
+        return float(np.sqrt(size)) * norm_above(self.load[self.free], below, weight_below(self.parameters))
 
     def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
         """See `Problem.solved_error`."""

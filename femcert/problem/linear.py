@@ -18,6 +18,7 @@ from .base import EquationProblem
 from .boundary import Value
 from .data import Data
 from .forward import dense
+from .gram import weight_below
 from .sensors import Sensors
 from .solve_errors import MeasuredMap, SolveErrors, bound_least
 from .space import ParameterSpace
@@ -109,7 +110,7 @@ class LinearProblem(MeasuredMap, EquationProblem):
         """See `MeasuredMap.solve_errors`."""
         free = self.free
         bound_least(self.factor, self.operator[free][:, free], self.least_share)
-        return SolveErrors(self.factor, self.load[free], self.sensors.matrix[:, free], self.parameters.weight_below)
+        return SolveErrors(self.factor, self.load[free], self.sensors.matrix[:, free], weight_below(self.parameters))
 
     @property
     def solve_rounding(self) -> float:  # type: ignore[override]

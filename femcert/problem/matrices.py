@@ -15,6 +15,7 @@ from ..shown import in_brief
 from .base import Problem
 from .constraints import checked_norm
 from .forward import dense
+from .gram import weight_below
 from .solve_errors import MeasuredMap, SolveErrors, bound_least
 from .space import ParameterSpace, check_space
 
@@ -153,7 +154,7 @@ class MatrixProblem(MeasuredMap, Problem):
     def solve_errors(self) -> SolveErrors:
         """See `MeasuredMap.solve_errors`."""
         bound_least(self.factor, self._operator)
-        return SolveErrors(self.factor, self._load, self._observe, self.parameters.weight_below)
+        return SolveErrors(self.factor, self._load, self._observe, weight_below(self.parameters))
 
     def read(self, fields: Any) -> tuple[Array, Array]:
         """``H K^-1 L`` for columns, and the errors of states; or their norms with those of what loads are sums of."""

@@ -14,6 +14,7 @@ from ..linalg import EPS, Factorization, least_share
 from ..linalg.accuracy import gamma
 from .data import Data
 from .forward import BATCH, ROUNDING, SizedMap, dense
+from .gram import largest_sum
 
 # Where errors are a larger part of the readings than this, each sensor is worth a solve.
 SHARP = 1e-7
@@ -171,7 +172,7 @@ class MeasuredMap(SizedMap):
         if not np.ndim(sizes):
             return weights, float(sizes)
         sharp = self.solve_errors.sights_for(float(np.linalg.norm(sizes)), float(np.linalg.norm(F)))
-        return self._at_times(sharp), self.parameters.largest_sum(sizes)
+        return self._at_times(sharp), largest_sum(self.parameters, sizes)
 
 
 def _longest(matrix: Any) -> int:

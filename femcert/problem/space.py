@@ -14,11 +14,10 @@ from skfem import Basis
 
 from ..checks import Array, freeze_sparse, frozen, number, real_vector
 from ..errors import InputError, SolveError, UncertifiedError
-from ..linalg import Factorization, diagonal_part
-from ..linalg.accuracy import gamma
+from ..linalg import Factorization
 from ..linalg.outside import largest_outside
 from ..mesh.assembly import stiffness_matrix
-from ..mesh.elements import check_quadrature, field_degree, mass_matrix, mass_share
+from ..mesh.elements import check_quadrature, field_degree, mass_matrix
 from ..shown import of_basis
 from .carrier import Carried
 from .constraints import (
@@ -34,6 +33,7 @@ from .constraints import (
     shown_option,
 )
 from .functions import BoxModes, FunctionClass
+from .gram import norm_kept
 
 INNER = ("l2", "euclidean")
 # How far, relatively, the centre of a ball may be from its class.
@@ -108,23 +108,6 @@ class ParameterSpace(Carried):
         """Sparse matrix W with ``‖q‖_Q² = q' W q``."""
         return mass_matrix(self.basis) if self.inner == "l2" else freeze_sparse(identity(self.basis.N))
 
-    @cached_property
-    def weight_below(self) -> Array:
-        """A diagonal matrix below `weight`, as a vector; proved for fields, see `femcert.mesh.elements.mass_share`."""
-        if self.basis is not None and self.inner == "l2":
-            return mass_share(self.basis) * np.asarray(self.weight.diagonal())
-        return diagonal_part(self.weight)
-
-    def largest_sum(self, sizes: Array) -> float:
-        """At least ``sum_j sizes_j |c_j|`` of all coordinates with ``‖B c‖_Q <= 1``."""
-        if not issparse(self.gram):
-            inverse = solve_triangular(self.root, np.eye(self.dimension))
-            # States near the end of the floats have infinite errors.
-            with np.errstate(over="ignore"):
-                return float(np.linalg.norm(np.abs(inverse).T @ sizes))
-        same = self.matrix.shape[0] == self.dimension and abs(self.gram - self.weight).max() == 0.0
-        return float(np.linalg.norm(sizes / np.sqrt(self.weight_below if same else diagonal_part(self.gram))))
-
     @property
     def norm_name(self) -> str:
         """What the norm of Q is called, where a radius is shown."""
@@ -151,24 +134,7 @@ class ParameterSpace(Carried):
             raise InputError("the columns of the parameter space are linearly dependent to rounding")
         return frozen(R)
 
-    @cached_property
-    def kept(self) -> float:
-        """A part below 1 with ``‖B c‖_Q >= kept ‖R c‖`` and ``‖R c‖ >= kept ‖B c‖_Q``, rounding in G and R included.
-
-        ``|B' W B - R' R| <= e d d'`` with ``d_i² = G_ii``: e is what is computed of the difference, and what sums may
-        lose of it, by `femcert.linalg.accuracy.gamma`. Seen through ``R^-1`` it is at most ``e ‖|R^-1|' d‖²``.
-        """
-        R, B, k = self.root, self.matrix, self.dimension
-        gram = self.gram.toarray() if issparse(self.gram) else self.gram
-        d, rows = np.sqrt(np.diag(gram)), np.asarray(abs(self.weight).sum(axis=1)).ravel()
-        squares: Any = abs(B).power(2) if issparse(B) else B**2
-        sizes, column = np.asarray(squares.T @ rows).ravel(), squares.getnnz(axis=0) if issparse(B) else len(B)
-        terms = int(self.weight.getnnz(axis=1).max() + np.max(column))
-        lost = float((np.abs(gram - R.T @ R) / np.outer(d, d)).max())
-        lost += gamma(terms) * float((sizes / d**2).max()) + gamma(4 * k)
-        reach = float(np.linalg.norm(np.abs(solve_triangular(R, np.eye(k))).T @ d))
-        part = lost * reach**2 * (1.0 + gamma(4 * k) * reach)
-        return float(np.sqrt(1.0 - part)) if part < 1.0 else 0.0
+    kept = cached_property(norm_kept)
 
     @cached_property
     def _gram_factor(self) -> Factorization:
