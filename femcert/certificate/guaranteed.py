@@ -154,7 +154,7 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
 def _parts(
     problem: Problem, data: Data, candidate: Candidate, exact: Prediction, state: str, *, closed: bool
 ) -> tuple[Bound, Bound, Bound]:
-    y, rounding = data.whiten(data.values), problem.linearize().rounding_of(data)
+    y, rounding = data.whiten(data.values), problem.linearize().corrected_rounding(data)
     none = Bound(0.0, "upper", "the boundary values are those prescribed" if problem.states else "there is no state")
     if state == "recomputed" or not problem.states:
         misfit = _norm(exact.values - y) + rounding * (_norm(exact.values) + _norm(y))

@@ -218,6 +218,7 @@ def _on_ball(problem: Problem, data: Data, split: Split, constant: Stability) ->
     misfit = data.norm(problem.predict(state, split.inside) - data.values)
     most = constant.sigma_max * space.norm(split.inside)
     lost = forward.rounding_of(data) * most + problem.lost_to_rounding(data, state, split.inside)
+    lost += problem.solved_error(data, state, split.inside)
     eps = misfit + data.noise_level + lost
     if not eps > 0.0:
         return np.inf, 0.0

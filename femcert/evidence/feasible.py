@@ -128,7 +128,7 @@ def continuous_set(problem: Problem, data: Data, constant: Stability, at: Array)
     predicted = gap.exact.predict(c)
     y = data.whiten(data.values) - predicted.values
     level = data.noise_level + predicted.size
-    rounding = problem.linearize().rounding_of(data)
+    rounding = problem.linearize().corrected_rounding(data)
     errors = {"rounding": rounding, "lost": rounding * data.norm(data.values)}
     radius = constant.radius(float(np.linalg.norm(y)) + level + errors["lost"])
     for _ in range(MOST_ROUNDS):
@@ -218,7 +218,7 @@ def check_explained(problem: Problem, data: Data, constant: Stability | None = N
             # Not bounded, but not empty.
             return
     elif space.ball is not None and constant is not None and constant.moduli is not None:
-        rounding = forward.rounding_of(data) * data.norm(data.values) + forward.offset_rounding(data)
+        rounding = forward.corrected_rounding(data) * data.norm(data.values) + forward.offset_rounding(data)
         level = data.noise_level + rounding
         centre = space.ball.centre
         about = 0.0 if centre is None else forward.apply(centre[:, None])[:, 0]

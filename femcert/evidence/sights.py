@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, issparse
+from scipy.sparse import csr_matrix, diags, identity, issparse
 from scipy.sparse.csgraph import connected_components
 
 from ..checks import Array
 from ..errors import SolveError, UncertifiedError
-from ..linalg import Factorization
+from ..linalg import Factorization, largest_eigenvalue
 from ..linalg.accuracy import solve_rounding
 from ..linalg.cones import root_of
 from ..problem.data import Data
@@ -23,6 +23,8 @@ from .affine import Sight, Target
 
 # A direction is free if the form of the ball is at most this part of its largest value there.
 FREE = 1e-11
+# What is taken for a largest eigenvalue, over what Lanczos finds of it to two digits.
+CAUTION, REACH_TOLERANCE = 1.1, 1e-2
 # Functionals per batch of solves.
 BATCH = 64
 # More coordinates than this are not decomposed densely.
@@ -119,6 +121,24 @@ class BallInverse:
     def root(self) -> Any:
         """R with ``R' R`` near L, for coordinates that are bounded in all directions."""
         return root_of(self.form, "form of the ball") if self._known_root is None else self._known_root
+
+    def reach(self, space: ParameterSpace) -> float:
+        """At least the largest ``‖q‖_Q`` of the fields q of the class with norm one in that of the ball.
+
+        Beside the directions that it does not bound. Where the norm of the ball is not simply larger, an estimate:
+        with a diagonal above the Gram matrix, and what Lanczos finds from below.
+        """
+        ball = space.ball
+        assert ball is not None
+        if space.basis is not None and space.inner == "l2" and space.part is None and ball.norm in ("l2", "h1"):
+            return 1.0
+        root = np.sqrt(np.asarray(abs(space.gram).sum(axis=1)).ravel())
+
+        def scaled(x: Array) -> Array:
+            return np.asarray(root * np.ravel(self.apply((root * x)[:, None])))
+
+        size = identity(len(root))
+        return CAUTION * float(np.sqrt(max(largest_eigenvalue(scaled, size, np.copy, tolerance=REACH_TOLERANCE), 0.0)))
 
     def lift(self, functionals: Array) -> Array:
         """``L^-1 F`` or ``L^-1/2 F`` for columns of functionals on the coordinates, in batches."""
@@ -262,9 +282,9 @@ def observed(forward: LinearMap, data: Data) -> Observed:
     found = _of_span(forward, data) if space.ball is None else _of_ball(forward, data)
     parts, rounding = list(found.parts), found.rounding
     if space.remainder is not None and space.remainder.size > 0.0:
-        part, whole = _remainder(forward, data)
+        part, off = _remainder(forward, data)
         parts.append(part)
-        rounding += forward.rounding_of(data) * space.remainder.size * whole
+        rounding += space.remainder.size * off
     if data.model is not None and data.model.norm > 0.0:
         parts.append(_systematic(data))
     return replace(found, parts=tuple(parts), rounding=rounding)
@@ -282,15 +302,17 @@ def _of_ball(forward: LinearMap, data: Data) -> Observed:
     A = data.whiten(forward.apply(directions)) if directions.shape[1] else np.zeros((len(sight.gram), 0))
     relative = forward.rounding_of(data)
     seen = ball.radius * float(np.sqrt(max(np.linalg.eigvalsh(sight.gram)[-1], 0.0)))
-    rounding = relative * seen + _entry_errors(forward, data, inverse, ball.radius) + forward.offset_rounding(data)
+    error = forward.error(data)
+    rounding = relative * seen + error * inverse.reach(space) * ball.radius + forward.offset_rounding(data)
     if ball.centre is not None:
         rounding += relative * data.norm(forward.apply(ball.centre[:, None])[:, 0])
+        rounding += error * space.norm(ball.centre)
 
     def target(functionals: Array) -> Target:
         return inverse.target(np.asarray(B.T @ functionals), lifted)
 
     part = Part(ball.words, sight, target, inverse=inverse)
-    loose = relative * float(np.linalg.norm(A))
+    loose = relative * float(np.linalg.norm(A)) + error
 
     def lift(weights: Array) -> Array:
         return np.asarray(B @ (inverse.apply(rows @ weights) if inverse.half else lifted @ weights))
@@ -315,7 +337,7 @@ def _of_span(forward: LinearMap, data: Data) -> Observed:
 
 
 def _remainder(forward: LinearMap, data: Data) -> tuple[Part, float]:
-    """What the sensors see outside of the span, ``(I - P) W^-1 (I - P)'`` in place of ``L^-1``; and the norm of all.
+    """What the sensors see outside of the span, ``(I - P) W^-1 (I - P)'`` in place of ``L^-1``; and its error.
 
     By m adjoint solves, and m solves with the mass matrix.
     """
@@ -329,9 +351,11 @@ def _remainder(forward: LinearMap, data: Data) -> tuple[Part, float]:
         return functionals - dense(WB @ space.solve_gram(np.asarray(space.matrix.T @ functionals)))
 
     weights = data.whiten_transposed(np.eye(data.count))
-    rows = np.hstack([forward.adjoint(weights[:, j : j + BATCH]) for j in range(0, data.count, BATCH)])
+    pulled = [forward.pulled(weights[:, j : j + BATCH]) for j in range(0, data.count, BATCH)]
+    rows, lost = (np.concatenate(each, axis=-1) for each in zip(*pulled, strict=True))
     assert len(weights) == m
     whole = float(np.sqrt(max(np.linalg.eigvalsh(rows.T @ mass.solve(rows))[-1], 0.0)))
+    off = forward.rounding_of(data) * whole + float(np.linalg.norm(lost))
     rows = outside(rows)
     lifted = mass.solve(rows)
     gram = rows.T @ lifted
@@ -341,7 +365,7 @@ def _remainder(forward: LinearMap, data: Data) -> tuple[Part, float]:
         F = outside(functionals)
         return Target(lifted.T @ F, np.sum(F * mass.solve(F), axis=0))
 
-    return Part(part.words, Sight(part.size, (gram + gram.T) / 2.0, mass.rounding), target), whole
+    return Part(part.words, Sight(part.size, (gram + gram.T) / 2.0, mass.rounding), target), off
 
 
 def _systematic(data: Data) -> Part:
@@ -362,15 +386,3 @@ def _unit(space: ParameterSpace, fields: Array) -> Array:
     if not fields.shape[1]:
         return fields
     return fields / np.sqrt(np.sum(fields * (space.weight @ fields), axis=0))
-
-
-def _entry_errors(forward: LinearMap, data: Data, inverse: BallInverse, radius: float) -> float:
-    """What rounding of states may move a reading by, where they are larger than what is read of them."""
-    sizes = forward.entry_sizes
-    if sizes is None:
-        return forward.error(data)
-    relative, weights, loads = sizes
-    # Twice: the inverse of a form may have negative entries.
-    sizes_of = np.abs(loads)[:, None]
-    reach = 2.0 * float(np.sqrt(inverse.gram(sizes_of, inverse.lift(sizes_of))[0, 0]))
-    return relative * data.norm_of_errors(weights) * reach * radius

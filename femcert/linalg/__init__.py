@@ -3,7 +3,7 @@
 Every result is checked (pivots, residuals) before it leaves this room.
 """
 
-from .accuracy import EPS, dense_rounding, norm_kept, solve_rounding
+from .accuracy import EPS, dense_rounding, solve_rounding
 from .backends import installed_backends, package_of, use_backend
 from .bounded import bounded_step
 from .eigen import (
@@ -16,7 +16,7 @@ from .eigen import (
     smallest_eigenpairs,
 )
 from .factor import Factorization, SharedFactors, factorization_count
-from .inertia import diagonal_part, eigenvalue_lower_bound, separated_eigenpairs
+from .inertia import diagonal_part, eigenvalue_lower_bound, least_share, separated_eigenpairs
 from .mass import solve_mass
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "inverse_eigenpair",
     "is_definite",
     "largest_eigenvalue",
-    "norm_kept",
+    "least_share",
     "package_of",
     "separated_eigenpairs",
     "smallest_eigenpairs",

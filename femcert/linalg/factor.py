@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 from ..errors import SolveError, UncertifiedError
 from ..timing import stage
 from . import backends
-from .accuracy import EPS, EXACT_TOLERANCE, solve_rounding
+from .accuracy import EPS, EXACT_TOLERANCE, gamma, norms_above, solve_rounding
 from .backends import Choice, choose
 from .cholmod import Cholmod
 from .multigrid import Multigrid
@@ -32,6 +32,10 @@ SYMMETRY_TOLERANCE = 1e-10
 PROBE_TOLERANCE = 1e-8
 # An iteration may end, for rounding, at so many times the machine epsilon and the condition number.
 FLOOR = 32.0 * EPS
+# The estimate of ``‖S^-1‖`` comes from below, rarely by more than a factor of two.
+CAUTION = 2.0
+# Operations on an entry of a residual beside the products: the difference, and the rest for good measure.
+BESIDE = 2
 # SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
 PIVOTS_READ = 2_000_000
 
@@ -92,6 +96,12 @@ class Factorization:
     condition
         Estimate of the condition number of the matrix scaled to a unit diagonal, from below but rarely by more than a
         factor of two.
+    size
+        The largest row sum of the matrix scaled to a unit diagonal.
+    least
+        A lower bound of the smallest eigenvalue of the matrix A scaled to a unit diagonal, ``x' A x >= least x' D x``.
+    proven
+        Whether it is one that was given (`bound_least`); else it is an estimate.
     backend
         What solves: ``"superlu"``, ``"pardiso"``, ``"cholmod"`` or ``"multigrid"``.
 
@@ -131,7 +141,9 @@ class Factorization:
                 self._solver = _solver(A, choice, definite, name)
             self.backend = choice.name
             _count()
+            self._matrix, self._longest = A, int(np.diff(A.indptr).max())
             self.condition, weak = self._scaled_condition(magnitudes)
+            self.least, self.proven = self.size / (CAUTION * self.condition), False
             self._probe(A, b, size)
             if self.tolerance:
                 # Of all states the one that rounding hurts most; the error at which it ends is part of the tolerance.
@@ -170,6 +182,61 @@ class Factorization:
         middle = (gram + gram.T) / 2.0
         return np.asarray(middle + 2.0 * self.tolerance * float(np.trace(middle)) * np.eye(len(middle)))
 
+    @property
+    def diagonal(self) -> Array:
+        """Sizes of the diagonal entries of the matrix; ones where some are zero."""
+        return self._root**2
+
+    def bound_least(self, value: float) -> None:
+        """Take a proved `least`, if it is positive."""
+        if value > 0.0 and not (self.proven and self.least >= value):
+            self.least, self.proven = value, True
+
+    def energy_errors(self, x: Array, right: Array, summed: Array | None = None, terms: int = 0) -> Array:
+        """What ``‖x - A^-1 b‖_A`` is at most, for columns x and b, with a symmetric positive definite A.
+
+        With the residual ``r = b - A x`` and the diagonal D of A, ``‖x - A^-1 b‖_A² = r' A^-1 r <= r' D^-1 r / least``.
+        As computed, r is off by at most ``gamma (|A| |x| + |b|)``, which counts as part of it; and the norm of
+        ``D^-1/2 |A| D^-1/2`` is at most its largest row sum. Where an iteration solves, ``tol ‖x‖_A`` may take the
+        place of what was computed of r.
+
+        Parameters
+        ----------
+        x, right
+            As computed, ``(n, columns)``.
+        summed, terms
+            Where `right` itself was computed as sums: the sums of the sizes of their terms, and how many there are.
+        """
+        root = self._root[:, None]
+        product = self._matrix @ x
+        found = norms_above((right - product) / root) / np.sqrt(self.least)
+        if self.tolerance:
+            energies = np.sqrt(np.maximum(np.sum(x * product, axis=0), 0.0))
+            found = np.minimum(found, self.tolerance / (1.0 - self.tolerance) * energies)
+        lost = gamma(self._longest + BESIDE) * (self.size * norms_above(root * x) + norms_above(right / root))
+        if summed is not None:
+            lost += gamma(terms) * norms_above(summed / root)
+        return np.asarray(found + lost / np.sqrt(self.least))
+
+    def energies(self, x: Array) -> Array:
+        """``‖x‖_A`` for columns x."""
+        return np.asarray(np.sqrt(np.maximum(np.sum(x * (self._matrix @ x), axis=0), 0.0)))
+
+    def energies_above(self, x: Array) -> Array:
+        """Upper bounds of the energy of columns x, whatever the signs of their entries."""
+        return np.asarray(np.sqrt(self.size) * norms_above(self._root[:, None] * x))
+
+    def dual_norms_above(self, functionals: Array) -> Array:
+        """Upper bounds of ``‖f‖_{A^-1}`` for columns f, ``(f' D^-1 f / least)^1/2``."""
+        return np.asarray(norms_above(functionals / self._root[:, None]) / np.sqrt(self.least))
+
+    def dual_norms(self, functionals: Array) -> Array:
+        """The same, sharper, by a solve for each of them: ``‖f‖ <= (f' z)^1/2 + ‖z - A^-1 f‖_A``."""
+        z = self.solve(functionals)
+        squares = np.sum(functionals * z, axis=0)
+        lost = gamma(len(z)) * np.sum(np.abs(functionals) * np.abs(z), axis=0)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) + lost) + self.energy_errors(z, functionals))
+
     def rough_solve(self, right: Array) -> Array:
         """``A^-1 right`` to four digits in energy where there is an iteration, for sizes and not for results."""
         return np.asarray(self._solver.rough_solve(right))
@@ -197,6 +264,7 @@ class Factorization:
         size = float((magnitudes @ (1.0 / root) / root).max())
         x = np.random.default_rng(1).standard_normal(len(root))
         growth = 0.0
+        self._root, self.size = root, size * (1.0 + len(root) * EPS)
         for step in range(3):
             x = x / np.linalg.norm(x)
             x = root * self._solver.rough_solve(root * x, not self.symmetric and step % 2 == 1)
@@ -204,7 +272,6 @@ class Factorization:
             if not (np.isfinite(length) and length > 0.0):
                 return np.inf, x
             growth = max(growth, length)
-        self._root = root
         return size * growth, x / np.linalg.norm(x)
 
     def solve(self, right: Array) -> Array:

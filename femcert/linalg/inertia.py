@@ -56,6 +56,25 @@ def eigenvalue_lower_bound(stiffness: Any, mass: Any, index: int) -> float:
     raise SolveError(f"eigenvalue number {index} could not be bounded from below: {why}")
 
 
+def least_share(matrix: Any, guess: float) -> float:
+    """A proved c with ``A >= c D`` for a symmetric matrix A with the diagonal D, near a guess; 0 if rounding hides it.
+
+    No eigenvalue of ``A - s D`` is negative, up to the rounding errors of its factorization, which count.
+    """
+    A = csc_matrix(matrix)
+    D, skew = A.diagonal(), abs(A - A.T)
+    lost = float((np.asarray(skew.sum(axis=1)).ravel() / D).max())
+    for part in (1.0, 0.1, 0.01):
+        shift = part * guess
+        try:
+            negative, error = count_negative((A + A.T) / 2.0 - shift * diags(D), D, name="shifted operator")
+        except SolveError:
+            continue
+        if not negative and error + lost < 0.5 * shift:
+            return shift - error - lost
+    return 0.0
+
+
 def separated_eigenpairs(
     stiffness: Any, mass: Any, k: int, *, factor: Any, assembled: Any = None, apart: float = 0.0
 ) -> tuple[Array, Array, float]:

@@ -26,6 +26,7 @@ from skfem.quadrature import get_quadrature
 from ..checks import Array, freeze_sparse, real_array
 from ..errors import InputError
 from .assembly import consistent_mass
+from .geometry import bend
 from .vectors import components, dof_components, is_vector, scalar_element
 
 # The elements of degree 0, 1 and 2 on each kind of mesh.
@@ -163,3 +164,16 @@ def sampled(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> 
 def nodal_values(basis: Basis, function: Any, name: str, dofs: Any = slice(None)) -> Array:
     """`sampled`, refused unless finite and real."""
     return real_array(sampled(basis, function, name, dofs), name)
+
+
+def mass_share(basis: Basis) -> float:
+    """The largest c with ``M >= c D`` for the mass matrix M and its diagonal D, from those of the elements (Wathen)."""
+    if not bend(basis.mesh).any():
+        masses = _reference_mass(basis, basis.X, basis.W)[None]
+    else:
+        element, n = scalar_element(basis), basis.Nbfun // components(basis)
+        phi = np.array([np.broadcast_to(element.lbasis(basis.X, i)[0], basis.W.shape) for i in range(n)])
+        masses = np.einsum("iq,jq,eq->eij", phi, phi, basis.dx)
+    roots = np.sqrt(np.einsum("eii->ei", masses))
+    least = np.linalg.eigvalsh(masses / roots[:, :, None] / roots[:, None, :]).min()
+    return float(least) * (1.0 - MASS_TOLERANCE)

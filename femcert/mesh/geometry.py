@@ -23,6 +23,8 @@ Indices = NDArray[np.int64]
 
 # Of the extent of a quadrilateral: how far the sums of its opposite corners may differ in a parallelogram.
 PARALLELOGRAM_TOLERANCE = 1e-13
+# Of the sides of a box: how far its corners may be off, and its measure.
+BOX_TOLERANCE = 1e-12
 # The same, of the sum of its diagonals, for what rounding of the coordinates does.
 ROUNDED_TOLERANCE = 1e-14
 
@@ -150,3 +152,28 @@ def find_facets(mesh: Mesh, nodes: Indices, name: str) -> Indices:
     if missing:
         raise InputError(f"boundary {name!r} has {missing} of {len(nodes)} facets that belong to no cell")
     return np.unique(place)
+
+
+def dirichlet_eigenvalue(mesh: Mesh, facets: Indices) -> float:
+    """A lower bound of the least eigenvalue of the Laplacian with zeros on `facets`; 0 where nothing simple is known.
+
+    On a box with sides L_i it is the sum of ``(pi / L_i)²`` over the directions with zeros at both ends, and of a
+    quarter of that where they are at one end. A function that vanishes on the whole boundary of another domain is one
+    on the box around it.
+    """
+    low, lengths = mesh.p.min(axis=1), np.ptp(mesh.p, axis=1)
+    given, outer = np.zeros(mesh.facets.shape[1], dtype=bool), mesh.boundary_facets()
+    given[facets] = True
+    squares = (1.0 - ROUNDING) * (np.pi / lengths) ** 2
+    if given[outer].all():
+        return float(squares.sum())
+    if not np.isclose(measures(mesh).sum(), np.prod(lengths), rtol=BOX_TOLERANCE, atol=0.0):
+        return 0.0
+    share, on_sides = np.zeros(len(lengths)), np.zeros(len(outer), dtype=bool)
+    ends = mesh.p[:, mesh.facets[:, outer]].reshape(len(lengths), -1, len(outer))
+    for i, length in enumerate(lengths):
+        sides = [np.abs(ends[i] - end).max(axis=0) <= BOX_TOLERANCE * length for end in (low[i], low[i] + length)]
+        on_sides |= np.any(sides, axis=0)
+        share[i] = {0: 0.0, 1: 0.25, 2: 1.0}[sum(bool(given[outer[side]].all()) for side in sides)]
+    # Where there are cuts inside, it is no box.
+    return float(share @ squares) if on_sides.all() else 0.0

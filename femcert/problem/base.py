@@ -180,6 +180,10 @@ class Problem(Shown, ABC):
         size = data.norm(forward.apply(q[:, None])[:, 0]) + data.norm(forward.offset) + data.norm(data.values)
         return forward.rounding_of(data) * size + forward.error(data) * self.parameters.norm(q)
 
+    def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
+        """What the solve for a state may have left in its data, in the norm of Y, where `rounding` does not say it."""
+        return 0.0
+
     @property
     def backend(self) -> str | None:
         """What solves the state equation (see `femcert.linalg.use_backend`); None if nothing was solved."""

@@ -61,7 +61,6 @@ from skfem.helpers import dot, grad
 
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..linalg.accuracy import norm_kept
 from ..mesh.assembly import diffusion_matrix
 from .data import Data
 from .forward import BATCH, dense
@@ -214,8 +213,7 @@ class _Local:
         self.derivative = -self._solved(self.right)
         self.adjoints = self._solved(dense(problem.sensors.matrix[:, problem.free].T))
         # Rounding in G, seen through R^-1, changes the norm of Q by a relative part; `stability` has the same term.
-        kept, _ = norm_kept(R)
-        self.slack = (1.0 + ROUNDING) / kept if kept > 0.5 else np.inf
+        self.slack = (1.0 + ROUNDING) / space.kept if space.kept > 0.5 else np.inf
 
     def change(self, i: int) -> Array:
         """``psi_i a' / a`` at the quadrature points."""

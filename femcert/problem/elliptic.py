@@ -14,7 +14,8 @@ from skfem.helpers import dot, grad
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError
 from ..mesh.assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
-from ..mesh.elements import check_state_basis, mass_matrix
+from ..mesh.elements import check_state_basis, mass_matrix, mass_share
+from ..mesh.geometry import bend, dirichlet_eigenvalue
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
 from .curvature import ConductivityCurvature, conductivity_curvature
@@ -86,6 +87,20 @@ class EllipticSource(LinearProblem):
             lumped=lumped,
         )
         self._given = (Given(conductivity, "conductivity", "positive"), Given(reaction, "reaction", "nonnegative"))
+
+    @cached_property
+    def least_share(self) -> float:
+        """``(a_min lam + c_min) share min_i M_ii / A_ii`` over the free dofs, with ``M >= share diag(M)``.
+
+        The least eigenvalue lam is that of `femcert.mesh.geometry.dirichlet_eigenvalue`; it needs gradients that are
+        integrated exactly, so straight cells. A lumped reaction does not count.
+        """
+        basis, parts = self.basis, [part.facets for part in self.boundary.dirichlet if len(part.facets)]
+        least = 0.0 if self.lumped else float(self.reaction.min())
+        if parts and not bend(basis.mesh).any():
+            least += float(self.conductivity.min()) * dirichlet_eigenvalue(basis.mesh, np.concatenate(parts))
+        ratio = (mass_matrix(basis).diagonal() / self.operator.diagonal())[self.free].min()
+        return least * mass_share(basis) * float(ratio)
 
     def energy(self, parameter: Any = None, state: Any = None) -> Energy | None:
         """``(a grad u, grad u) + (c u, u)`` and Robin terms, without lumping."""

@@ -163,15 +163,11 @@ class StackedLinearization(Linearization):
         """Stacked."""
         return frozen(np.vstack([part.matrix for part in self.parts]))
 
-    @cached_property
-    def entry_sizes(self) -> tuple[float, Array, Array] | None:
-        """The largest of them for each coordinate; None where a part does not say."""
-        found = [part.entry_sizes for part in self.parts]
-        known = [sizes for sizes in found if sizes is not None]
-        if len(known) < len(found):
-            return None
-        largest = np.max([loads for _, _, loads in known], axis=0)
-        return max(e for e, _, _ in known), np.concatenate([weights for _, weights, _ in known]), largest
+    def pulled(self, weights: Array) -> tuple[Array, Array]:
+        """Summed."""
+        pieces = np.split(weights, np.cumsum(self._counts)[:-1])
+        found = [part.pulled(piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        return np.asarray(sum(values for values, _ in found)), np.asarray(sum(lost for _, lost in found))
 
     def rounding_of(self, data: Data | None) -> float:
         """The largest of them, in the norm of all data."""

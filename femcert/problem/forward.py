@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from ..checks import Array, frozen
 from ..errors import InputError, UncertifiedError
 from ..linalg.accuracy import EPS
+from .gram import largest_sum
 
 if TYPE_CHECKING:
     from .curvature import Curvature
@@ -118,14 +119,17 @@ class Linearization(ABC):
         """What the solves behind J may lose to rounding, relative to ``‖J c‖_Y``; Euclidean without data."""
         return ROUNDING * (1.0 if data is None else data.spread)
 
+    def corrected_rounding(self, data: Data | None) -> float:
+        """`rounding_of`, for readings that are corrected by residuals of states: sums of large terms that cancel."""
+        return self.rounding_of(data)
+
     def error(self, data: Data | None) -> float:
         """What rounding may have moved J by, as a norm from Q to Y, beside `rounding_of`; 0: no more."""
         return 0.0
 
-    @property
-    def entry_sizes(self) -> tuple[float, Array, Array] | None:
-        """e, a and b such that rounding may have moved ``J_ij`` by ``e a_i b_j``; None: `error` says it."""
-        return None
+    def pulled(self, weights: Array) -> tuple[Array, Array]:
+        """`adjoint`, and by how much the reading of a field of norm one in Q may be off beside `rounding_of`."""
+        return self.adjoint(weights), np.zeros(weights.shape[1])
 
     @property
     def reading_errors(self) -> Array:
@@ -205,6 +209,11 @@ class SizedMap(LinearMap):
     # What a solve takes of the digits of a state; 0 where nothing is solved.
     solve_rounding: float = 0.0
 
+    @property
+    def relative(self) -> float:
+        """What rounding may take of states, in parts of what `read` and `pull` give as their sizes."""
+        return max(ROUNDING, self.solve_rounding)
+
     @abstractmethod
     def read(self, fields: Any) -> tuple[Array, Array]:
         """`apply`, and for every column the largest value of its state."""
@@ -251,37 +260,29 @@ class SizedMap(LinearMap):
         """
         return self._sized[0]
 
-    @property
-    def entry_sizes(self) -> tuple[float, Array, Array]:
-        """See `Linearization.entry_sizes`."""
-        _, weights, sizes = self._sized
-        return max(ROUNDING, self.solve_rounding), weights, sizes
-
     @cached_property
     def forward_sizes(self) -> tuple[Array, float]:
-        """A weight for each reading, and a number: their product bounds what is read of states of norm one in Q."""
+        """A weight for each reading, and a number: their product bounds what rounding may move a reading by.
+
+        For a parameter of norm one in Q.
+        """
         _, weights, sizes = self._sized
-        inverse = solve_triangular(self.parameters.root, np.eye(len(sizes)))
-        # States near the end of the floats have infinite errors.
-        with np.errstate(over="ignore"):
-            return weights, float(np.linalg.norm(np.abs(inverse).T @ sizes))
+        return self.relative * weights, largest_sum(self.parameters, sizes)
 
     @property
     def reading_errors(self) -> Array:
-        """See `Linearization.reading_errors`: relative to the largest values of the states."""
+        """See `Linearization.reading_errors`."""
         weights, size = self.forward_sizes
-        return max(ROUNDING, self.solve_rounding) * size * weights
+        return size * weights
 
     def error(self, data: Data | None) -> float:
         """What rounding may have moved the forward map by, as a norm from Q to Y.
 
-        Rounding errors of states are relative to their largest values, which may be far above what the sensors read of
-        them: where modes have decayed, or readings cancel. (Where an iteration ends early, `rounding_of` knows that.)
-        For a class whose forward matrix is dense.
+        Errors of states are relative to states, which may be far above what the sensors read of them: where modes have
+        decayed, or readings cancel. The forward matrix is made for it.
         """
         weights, size = self.forward_sizes
-        seen = float(np.linalg.norm(weights)) if data is None else data.norm(weights) * data.spread
-        return max(ROUNDING, self.solve_rounding) * seen * size
+        return size * (float(np.linalg.norm(weights)) if data is None else data.norm_of_errors(weights))
 
 
 def dense(columns: Any) -> Array:

@@ -14,15 +14,17 @@ from ..checks import Array, count, frozen, real_array
 from ..errors import InputError
 from ..linalg import Factorization, dense_eigenpairs, solve_mass
 from ..mesh.assembly import diffusion_matrix
-from ..mesh.elements import check_state_basis, mass_matrix
-from .algebraic import error_in_data
+from ..mesh.elements import check_state_basis, mass_matrix, mass_share
 from .boundary import Value
 from .closed_maps import ContinuousMap, heat_map
 from .coefficients import Coefficient, at_quadrature
+from .data import Data
 from .elliptic import is_lumped, lumped_load
 from .forward import dense
+from .gram import weight_below
 from .linear import LinearProblem
 from .sensors import Sensors
+from .solve_errors import SolveErrors, norm_above
 from .space import ParameterSpace
 from .states import Energy, TimeStepping
 from .strong import ZERO, Given, Interpolant, StrongForm
@@ -148,7 +150,7 @@ class HeatInitial(LinearProblem):
 
     def solve(self, parameter: Any) -> Array:
         """States at the observation times: ``(dofs,)`` for one time, ``(dofs, times)`` for several."""
-        states = self._states(self.check_parameter(parameter)[:, None])[:, :, 0].T
+        states = self._states_at(self.check_parameter(parameter)[:, None])[:, :, 0].T
         return states[:, 0].copy() if len(self.times) == 1 else states.copy()
 
     def trajectory(self, parameter: Any) -> Array:
@@ -190,22 +192,33 @@ class HeatInitial(LinearProblem):
         start[self.free] -= self._initial(self.check_parameter(parameter)[:, None])[:, 0]
         return defect + float(np.sqrt(max(start @ (self.mass @ start), 0.0)))
 
+    def apply(self, fields: Any) -> Array:
+        """Observations of the propagated columns, time after time."""
+        return np.vstack([self.sensors.matrix @ u for u in self._states_at(dense(fields))])
+
+    def adjoint(self, weights: Array) -> Array:
+        """The transpose: the adjoint scheme run backwards in time."""
+        return self.pull(weights)[0]
+
     def read(self, fields: Any) -> tuple[Array, Array]:
-        """Observations of the propagated columns, time after time; their values are largest at the start."""
-        columns = dense(fields)
-        values = np.vstack([self.sensors.matrix @ u for u in self._states(columns)])
-        return values, np.abs(columns).max(axis=0)
+        """`apply`; the values of states are largest at the start, and so are their energies."""
+        columns, values = dense(fields), self.apply(fields)
+        if not self.measured:
+            return values, np.abs(columns).max(axis=0)
+        return values, self._lost * self.factor.energies(self._initial(columns))
 
     def pull(self, weights: Array) -> tuple[Array, Array]:
-        """The transpose: the adjoint scheme run backwards in time; its values are largest at the last observation."""
+        """`adjoint`; the values and energies of adjoint states are largest at the last observation."""
         H = self.sensors.matrix[:, self.free]
         parts = [H.T @ w for w in weights.reshape(len(self.times), self.sensors.count, -1)]
         if self.scheme == "exact":
             z = np.sum([self._exponential(t, w, adjoint=True) for t, w in zip(self.times, parts, strict=True)], axis=0)
         else:
             z = self._march_back(parts)
-        start = solve_mass(self.residual_mass, np.asarray(sum(parts)))
-        sizes = np.abs(start).max(axis=0, initial=0.0)
+        if not self.measured:
+            sizes = np.abs(solve_mass(self.residual_mass, np.asarray(sum(parts)))).max(axis=0, initial=0.0)
+        else:
+            sizes = self._lost * np.sum([self.factor.dual_norms_above(part) for part in parts], axis=0)
         return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z)), sizes
 
     @cached_property
@@ -218,22 +231,43 @@ class HeatInitial(LinearProblem):
         """Every time step is a solve, and loses digits as its condition number says; so do the eigenvectors."""
         return (1 if self.scheme == "exact" else self.steps) * self.factor.rounding
 
+    @property
+    def measured(self) -> bool:
+        """Where steps end early; with factors it is estimated what rounding leaves of the largest values of states."""
+        return self.scheme != "exact" and self.factor.tolerance > 0.0
+
     @cached_property
-    def _leverage(self) -> float:
-        """What time steps that end early leave in the data, over the tolerance.
+    def solve_errors(self) -> SolveErrors:
+        """In the energy norm of a step, in which neither states nor errors grow."""
+        self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
+        H = self.sensors.matrix[:, self.free]
+        return SolveErrors(self.factor, self.load[self.free], H, weight_below(self.parameters))
 
-        No step lets the energy of a state or of an error grow.
-        """
-        if not self.factor.tolerance or self.scheme == "exact":
+    @property
+    def _mass_below(self) -> Array:
+        """A diagonal matrix below the mass matrix, as a vector."""
+        return (1.0 if self.lumped else mass_share(self.basis)) * np.asarray(self.residual_mass.diagonal())
+
+    @property
+    def _lost(self) -> float:
+        """The energy error of all steps, in parts of the energy at the start."""
+        return self.steps * (self.factor.rounding + self.factor.tolerance)
+
+    @cached_property
+    def loads(self) -> Any:
+        """With measured errors: at least ``‖M^-1 l q‖_A / ‖q‖_Q``, A the operator of a step."""
+        if not self.measured:
+            return self.state_loads
+        below = self._mass_below
+        size = self.factor.size * float((self.factor.diagonal / below).max())
+        return float(np.sqrt(size)) * norm_above(self.load[self.free], below, weight_below(self.parameters))
+
+    def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
+        """See `Problem.solved_error`."""
+        if not self.measured:
             return 0.0
-        E = self.residual_mass + THETA[self.scheme] * self.time_step * self._stiffness
-        B = self.parameters.matrix
-
-        def energies(coordinates: Array) -> Array:
-            u = self._initial(B @ coordinates)
-            return np.asarray(B.T @ (self.load[self.free].T @ solve_mass(self.residual_mass, E @ u)))
-
-        return error_in_data(self, energies, self.steps * float(np.sqrt(len(self.times))))
+        error = float(self.read(self.check_parameter(at)[:, None])[1][0])
+        return error * data.norm_of_errors(self._at_times(self.solve_errors.sharp_sights))
 
     @cached_property
     def _stiffness(self) -> Any:
@@ -257,7 +291,7 @@ class HeatInitial(LinearProblem):
         """L2 projection of parameter columns on the free dofs."""
         return solve_mass(self.residual_mass, np.asarray((self.load @ fields)[self.free]))
 
-    def _states(self, fields: Array) -> Array:
+    def _states_at(self, fields: Array) -> Array:
         if self.scheme == "exact":
             start = self._initial(fields)
             states = np.zeros((len(self.times), self.basis.N, fields.shape[1]))

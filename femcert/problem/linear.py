@@ -13,12 +13,14 @@ from skfem import Basis
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import SolveError
 from ..linalg import Factorization
-from .algebraic import error_in_data
+from ..linalg.accuracy import gamma
 from .base import EquationProblem
 from .boundary import Value
 from .data import Data
-from .forward import ROUNDING, SizedMap, dense
+from .forward import dense
+from .gram import weight_below
 from .sensors import Sensors
+from .solve_errors import MeasuredMap, SolveErrors, bound_least
 from .space import ParameterSpace
 from .states import Energy, SparseSystem
 from .terms import bilinear, linear, load_matrix
@@ -27,7 +29,7 @@ from .terms import bilinear, linear, load_matrix
 SMALL_FORWARD_MATRIX = 10_000_000
 
 
-class LinearProblem(SizedMap, EquationProblem):
+class LinearProblem(MeasuredMap, EquationProblem):
     """State equation ``a(u, v) = l(q, v) + f(v)`` with the user's own scikit-fem forms.
 
     Parameters
@@ -94,26 +96,26 @@ class LinearProblem(SizedMap, EquationProblem):
             raise SolveError(f"{error} ({hint})") from None
 
     @property
-    def rounding(self) -> float:
-        """A solve loses digits as the condition number of the operator says, and ends where an iteration does."""
-        return max(ROUNDING, self.solve_rounding + self.factor.tolerance * self._leverage)
+    def least_share(self) -> float:
+        """A proved c with ``A >= c D`` for the operator on the free dofs and its diagonal D; 0 where none is known."""
+        return 0.0
+
+    @property
+    def measured(self) -> bool:
+        """See `MeasuredMap.measured`: where the operator is said to be definite."""
+        return self.definite
+
+    @cached_property
+    def solve_errors(self) -> SolveErrors:
+        """See `MeasuredMap.solve_errors`."""
+        free = self.free
+        bound_least(self.factor, self.operator[free][:, free], self.least_share)
+        return SolveErrors(self.factor, self.load[free], self.sensors.matrix[:, free], weight_below(self.parameters))
 
     @property
     def solve_rounding(self) -> float:  # type: ignore[override]
-        """What rounding takes of the states behind a reading, relative to them."""
+        """What rounding takes of the states behind a reading, relative to them: an estimate."""
         return self.factor.rounding
-
-    @cached_property
-    def _leverage(self) -> float:
-        """What a solve that ends early leaves in the data, over its tolerance, see `error_in_data`; 0 with factors."""
-        if not self.factor.tolerance:
-            return 0.0
-
-        def energies(coordinates: Array) -> Array:
-            right = (self.load @ (self.parameters.matrix @ coordinates))[self.free]
-            return np.asarray(self.parameters.matrix.T @ (self.load[self.free].T @ self.factor.rough_solve(right)))
-
-        return error_in_data(self, energies)
 
     def solve(self, parameter: Any) -> Array:
         """``u`` with ``a(u, v) = l(q, v) + f(v)`` for all v, and ``u = g`` on the Dirichlet part."""
@@ -146,11 +148,22 @@ class LinearProblem(SizedMap, EquationProblem):
         known = (self.source - self.operator @ values)[free]
         return SparseSystem(A, load, H[:, free], known, H @ values, lambda: self.factor)
 
+    def _states(self, fields: Any) -> tuple[Array, Array]:
+        """Loads and states of columns of parameter dofs on the free dofs, source and data set to zero."""
+        right = dense((self.load @ fields)[self.free])
+        return right, self.factor.solve(right)
+
+    def apply(self, fields: Any) -> Array:
+        """``H S`` for columns of parameter dofs, data and source set to zero."""
+        return np.asarray(self.sensors.matrix[:, self.free] @ self._states(fields)[1])
+
     def read(self, fields: Any) -> tuple[Array, Array]:
-        """``H S`` for columns of parameter dofs, data and source set to zero, and the largest value of every state."""
-        u = np.zeros((self.basis.N, fields.shape[1]))
-        u[self.free] = self.factor.solve(dense((self.load @ fields)[self.free]))
-        return np.asarray(self.sensors.matrix @ u), np.abs(u).max(axis=0) + self._summed(fields)
+        """`apply`, and the energy error of every state; where that is not measured, its largest value."""
+        right, u = self._states(fields)
+        values = np.asarray(self.sensors.matrix[:, self.free] @ u)
+        if self.measured:
+            return values, self.solve_errors.of_fields(u, right, fields)
+        return values, np.abs(u).max(axis=0, initial=0.0) + self._summed(fields)
 
     def _summed(self, fields: Any) -> Array:
         """How large states would be without cancellation in their loads: largest ``|l| |q| / A_ii`` for each column."""
@@ -161,26 +174,35 @@ class LinearProblem(SizedMap, EquationProblem):
         diagonal = np.abs(self.operator.diagonal()[self.free])
         return diags(1.0 / np.where(diagonal > 0.0, diagonal, 1.0)) @ abs(self.load[self.free])
 
+    def _adjoint_states(self, weights: Array) -> tuple[Array, Array]:
+        right = dense((self.sensors.matrix.T @ weights)[self.free])
+        return right, self.factor.solve_transposed(right)
+
+    def adjoint(self, weights: Array) -> Array:
+        """``(H S)'`` for columns of sensor weights."""
+        return np.asarray(self.load[self.free].T @ self._adjoint_states(weights)[1])
+
     def pull(self, weights: Array) -> tuple[Array, Array]:
-        """``(H S)'`` for columns of sensor weights, and the largest value of every adjoint state."""
-        z = self.factor.solve_transposed(dense((self.sensors.matrix.T @ weights)[self.free]))
-        return np.asarray(self.load[self.free].T @ z), np.abs(z).max(axis=0, initial=0.0)
+        """`adjoint`, and the energy error of every adjoint state; where that is not measured, its largest value."""
+        right, z = self._adjoint_states(weights)
+        values = np.asarray(self.load[self.free].T @ z)
+        if self.measured:
+            return values, self.solve_errors.of_adjoints(z, right, weights)
+        return values, np.abs(z).max(axis=0, initial=0.0)
 
     @property
-    def readings(self) -> Array:
+    def state_readings(self) -> Array:
         """Of the sensors, time after time."""
-        weights = np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel()
+        return self._at_times(np.asarray(abs(self.sensors.matrix).sum(axis=1)).ravel())
+
+    def _at_times(self, weights: Array) -> Array:
         return np.tile(weights, self.observation_count // self.sensors.count)
 
     @property
-    def loads(self) -> Array:
+    def state_loads(self) -> Array:
         """Of the columns of the class."""
         B = self.parameters.matrix
         return np.asarray(abs(B).T @ (abs(self.load).T @ np.ones(self.basis.N))).ravel()
-
-    def rounding_of(self, data: Data | None) -> float:
-        """What the solves may lose to rounding, in the norm of the data, relative to ``‖H u‖_Y``."""
-        return self.rounding * (1.0 if data is None else data.spread)
 
     def exact(self, purpose: str) -> LinearProblem:
         """Itself, if the solves with its factorization end at rounding."""
@@ -216,4 +238,23 @@ class LinearProblem(SizedMap, EquationProblem):
 
     def offset_rounding(self, data: Data) -> float:
         """What rounding may leave in ``y - offset``, in the norm of Y; 0 where there is no offset."""
-        return 0.0 if self._rest_state is None else self.lost_to_rounding(data, self._rest_state)
+        u = self._rest_state
+        if u is None:
+            return 0.0
+        if not self.measured:
+            return self.lost_to_rounding(data, u)
+        H = self.sensors.matrix
+        read = self._at_times(gamma(int(np.diff(H.indptr).max(initial=0))) * np.asarray(abs(H) @ np.abs(u)))
+        return super().offset_rounding(data) + data.norm_of_errors(read) + self.solved_error(data, u)
+
+    def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
+        """See `Problem.solved_error`: by the residual of the state."""
+        if not self.measured:
+            return 0.0
+        errors = self.solve_errors
+        q, free = np.zeros(self.parameters.size) if at is None else self.check_parameter(at), self.free
+        terms = self.load @ q, self.source, -(self.operator @ self.boundary.values)
+        sizes = abs(self.load) @ np.abs(q), np.abs(self.source), abs(self.operator) @ np.abs(self.boundary.values)
+        right, summed = (np.asarray(sum(each))[free, None] for each in (terms, sizes))
+        error = float(errors.of_states(np.asarray(state)[free, None], right, summed)[0])
+        return error * data.norm_of_errors(errors.sights_for(error, float(np.linalg.norm(data.values))))

@@ -14,7 +14,9 @@ from ..linalg import Factorization
 from ..shown import in_brief
 from .base import Problem
 from .constraints import checked_norm
-from .forward import ROUNDING, SizedMap, dense
+from .forward import dense
+from .gram import weight_below
+from .solve_errors import MeasuredMap, SolveErrors, bound_least
 from .space import ParameterSpace, check_space
 
 
@@ -59,7 +61,7 @@ class CoordinateSpace(ParameterSpace):
         return "norm of the Gram matrix"
 
 
-class MatrixProblem(SizedMap, Problem):
+class MatrixProblem(MeasuredMap, Problem):
     """``K u = L q``, ``y = H u + offset`` with matrices from any code; the state is internal, candidates have none.
 
     Every rule that asks for no state applies: what is certified is the parameter. Claims are about the discretized
@@ -143,43 +145,51 @@ class MatrixProblem(SizedMap, Problem):
             "parameters": in_brief(self.parameters),
         }
 
+    @property
+    def measured(self) -> bool:
+        """See `MeasuredMap.measured`: where K is said to be definite."""
+        return self.definite
+
+    @cached_property
+    def solve_errors(self) -> SolveErrors:
+        """See `MeasuredMap.solve_errors`."""
+        bound_least(self.factor, self._operator)
+        return SolveErrors(self.factor, self._load, self._observe, weight_below(self.parameters))
+
     def read(self, fields: Any) -> tuple[Array, Array]:
-        """``H K^-1 L`` for columns, and for each the norm of its scaled state and of what its load is a sum of."""
-        u = self.factor.solve(dense(self._load @ fields))
-        summed = dense(abs(self._load) @ abs(fields))
-        return np.asarray(self._observe @ u), np.linalg.norm(u, axis=0) + np.linalg.norm(summed, axis=0)
+        """``H K^-1 L`` for columns, and the errors of states; or their norms with those of what loads are sums of."""
+        right = dense(self._load @ fields)
+        u = self.factor.solve(right)
+        values = np.asarray(self._observe @ u)
+        if self.measured:
+            return values, self.solve_errors.of_fields(u, right, fields)
+        return values, np.linalg.norm(u, axis=0) + np.linalg.norm(dense(abs(self._load) @ abs(fields)), axis=0)
 
     def pull(self, weights: Array) -> tuple[Array, Array]:
         """Its transpose, and the same for adjoint states."""
-        z = self.factor.solve_transposed(dense(self._observe.T @ weights))
-        summed = dense(abs(self._observe).T @ abs(weights))
-        return np.asarray(self._load.T @ z), np.linalg.norm(z, axis=0) + np.linalg.norm(summed, axis=0)
+        right = dense(self._observe.T @ weights)
+        z = self.factor.solve_transposed(right)
+        values = np.asarray(self._load.T @ z)
+        if self.measured:
+            return values, self.solve_errors.of_adjoints(z, right, weights)
+        return values, np.linalg.norm(z, axis=0) + np.linalg.norm(dense(abs(self._observe).T @ abs(weights)), axis=0)
 
     @cached_property
-    def readings(self) -> Array:
+    def state_readings(self) -> Array:
         """Norms of the scaled rows of H."""
         return np.sqrt(np.asarray(self._observe.multiply(self._observe).sum(axis=1)).ravel())
 
     @cached_property
-    def loads(self) -> Array:
+    def state_loads(self) -> Array:
         """Norms of what the scaled loads of the columns of the class are sums of."""
         summed = abs(self._load) @ abs(self.parameters.matrix)
         squares = summed.multiply(summed) if issparse(summed) else summed**2
         return np.sqrt(np.asarray(squares.sum(axis=0)).ravel())
 
     @property
-    def rounding(self) -> float:
-        """A solve loses digits as the condition number of K says."""
-        return max(ROUNDING, self.solve_rounding)
-
-    @property
     def solve_rounding(self) -> float:  # type: ignore[override]
-        """What rounding takes of the states, relative to them."""
+        """What rounding takes of the states, relative to them: an estimate."""
         return float(self.factor.rounding)
-
-    def rounding_of(self, data: Any) -> float:
-        """`rounding`, in the norm of the data."""
-        return self.rounding * (1.0 if data is None else data.spread)
 
     @property
     def backend(self) -> str:

@@ -33,6 +33,7 @@ from .constraints import (
     shown_option,
 )
 from .functions import BoxModes, FunctionClass
+from .gram import norm_kept
 
 INNER = ("l2", "euclidean")
 # How far, relatively, the centre of a ball may be from its class.
@@ -132,6 +133,8 @@ class ParameterSpace(Carried):
         if not np.abs(np.diag(R) / scale).min() > 1e-7:
             raise InputError("the columns of the parameter space are linearly dependent to rounding")
         return frozen(R)
+
+    kept = cached_property(norm_kept)
 
     @cached_property
     def _gram_factor(self) -> Factorization:

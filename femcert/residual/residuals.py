@@ -84,10 +84,11 @@ def evaluate(
     problem.check_data(data)
     split = split or problem.parameters.split(candidate.parameter)
     q = candidate.parameter
-    u = problem.solve(q) if candidate.state is None else candidate.state
+    given = candidate.state is not None
+    u = candidate.state if given else problem.solve(q)
     pde, bc, physics = physics_residuals(problem, candidate, u, pde_norm=pde_norm, norm=norm)
     return Residuals(
-        data=Bound(_misfit(problem, data, u, q), "upper", "norm of H u - y"),
+        data=Bound(_misfit(problem, data, u, q, solved=not given), "upper", "norm of H u - y"),
         pde=pde,
         bc=bc,
         optimality=optimality_residual(problem, data, candidate, split),
@@ -107,13 +108,14 @@ def parameter_misfit(problem: Problem, data: Data, candidate: Candidate, split: 
     if problem.linearize(p).everywhere:
         p = problem.parameters.field(split.coordinates)
     source = "norm of H u - y, state recomputed" if problem.states else "norm of H q - y"
-    return Bound(_misfit(problem, data, problem.solve(p), p), "upper", source)
+    return Bound(_misfit(problem, data, problem.solve(p), p, solved=True), "upper", source)
 
 
-def _misfit(problem: Problem, data: Data, state: Any, parameter: Array) -> float:
-    """Rounding included."""
+def _misfit(problem: Problem, data: Data, state: Any, parameter: Array, *, solved: bool) -> float:
+    """Rounding included, and what the solve has left where the state is that of the parameter."""
     misfit = data.norm(problem.predict(state, parameter) - data.values)
-    return misfit + problem.lost_to_rounding(data, state, parameter)
+    lost = problem.solved_error(data, state, parameter) if solved else 0.0
+    return misfit + problem.lost_to_rounding(data, state, parameter) + lost
 
 
 def optimality_residual(problem: Problem, data: Data, candidate: Candidate, split: Split) -> Bound:

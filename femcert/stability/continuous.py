@@ -285,7 +285,7 @@ class SourceMap:
             joint = 0.0
         # Errors of a state are relative to its largest value, however little the sensors read of it.
         size = np.abs(self.sensors).sum(axis=1) * np.abs(state).max()
-        part = problem.linearize().rounding_of(None)
+        part = problem.linearize().corrected_rounding(None)
         rounding = part * self.condition
         errors = errors + rounding * (np.abs(values) + np.linalg.norm(values) / np.sqrt(len(values))) + part * size
         return Prediction(values, errors, joint)

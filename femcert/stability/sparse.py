@@ -77,7 +77,8 @@ def sparse_extremes(problem: Problem, data: Data | None) -> tuple[float, float, 
     gram = problem.parameters.gram
     largest = float(np.sqrt(largest_eigenvalue(forward.normal, gram, problem.parameters.solve_gram)))
     square, direction = inverse_eigenpair(forward.inverse, forward.normal, gram)
-    rounding = problem.linearize().rounding_of(data) * largest
+    lost = problem.linearize().rounding_of(data) + system.factor.loss * (1.0 if data is None else data.spread)
+    rounding = lost * largest
     if not square > 0.0 or not np.sqrt(square) > rounding:
         raise UncertifiedError(
             f"sigma_min = {np.sqrt(max(square, 0.0)):.2g} is zero to rounding (sigma_max = {largest:.2g}): the sensors "

@@ -9,8 +9,7 @@ from scipy.linalg import solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
-from ..linalg.accuracy import dense_rounding, norm_kept
-from ..problem.data import Data
+from ..linalg.accuracy import dense_rounding
 from ..problem.forward import Linearization, Normal
 from ..problem.space import ParameterSpace
 
@@ -42,10 +41,10 @@ class Spectrum:
         return float(self.kept * (self.values[-1] - self.rounding))
 
 
-def spectrum(forward: Linearization, normal: Normal, data: Data | None, error: float = 0.0) -> Spectrum:
+def spectrum(forward: Linearization, normal: Normal, solves: float, error: float = 0.0) -> Spectrum:
     """Of a forward matrix in orthonormal coordinates and whitened data, as `Linearization.normal` gives it.
 
-    `error` is an absolute error of that matrix, a norm, beside the relative one of the solves.
+    `error` is an absolute error of that matrix, a norm, beside the relative one `solves`.
 
     Raises
     ------
@@ -54,7 +53,7 @@ def spectrum(forward: Linearization, normal: Normal, data: Data | None, error: f
     """
     R = forward.parameters.root
     sigma = normal.singular
-    rounding, kept = _rounding(forward, sigma, forward.rounding_of(data), error)
+    rounding, kept = _rounding(forward, sigma, solves, error)
     return Spectrum(sigma, np.asarray(solve_triangular(R, normal.right.T)), rounding, kept)
 
 
@@ -78,10 +77,10 @@ def gram_kept(space: ParameterSpace) -> float:
     UncertifiedError
         The columns of the class are nearly dependent.
     """
-    kept, dependence = norm_kept(space.root)
-    if not kept > 0.5:
+    if not space.kept > 0.5:
+        dependence = np.linalg.cond(space.root / np.linalg.norm(space.root, axis=0))
         raise UncertifiedError(
             f"the columns of the parameter space are nearly dependent (condition {dependence:.2g}), so C_stab cannot "
             "be computed to any digit; take an orthogonal basis of the class"
         )
-    return kept
+    return space.kept

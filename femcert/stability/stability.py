@@ -272,7 +272,8 @@ def _dense(problem: Problem, at: Any, data: Data | None, guarantee: str, validat
     # A map in closed form has no states.
     closed = gap is not None and gap.closed
     normal = forward.normal(data) if gap is None else normal_of(gap.centre)
-    found = spectrum(forward, normal, data, 0.0 if closed else forward.error(data))
+    solves = forward.rounding_of(data) if gap is None else forward.corrected_rounding(data)
+    found = spectrum(forward, normal, solves, 0.0 if closed else forward.error(data))
     sigma = np.maximum(found.values if gap is None else _lowered(problem, found, normal.right, gap), 0.0)
     constant, scope, validity, reason = Bound(1.0 / found.smallest, "upper", "1 / sigma_min"), "discrete", None, ""
     if gap is not None:

@@ -198,7 +198,7 @@ def _smallest(point: Linearization, data: Data | None) -> tuple[float, str]:
     if k > m:
         return 0.0, f"the class has k = {k} coordinates but there are only m = {m} observations: C_stab is infinite"
     try:
-        return spectrum(point, point.normal(data), data).smallest, ""
+        return spectrum(point, point.normal(data), point.rounding_of(data)).smallest, ""
     except UncertifiedError as error:
         return 0.0, str(error)
 

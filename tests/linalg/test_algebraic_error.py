@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import zoo
+from extended import refined_solves
 from skfem import Basis, ElementTriP1, MeshTri, asm
 from skfem.models.poisson import laplace, mass
 from zoo import bump, discs, unit_basis
@@ -19,17 +20,6 @@ GRID = [(x, y) for x in (0.2, 0.5, 0.8) for y in (0.2, 0.5, 0.8)]
 
 def source(functions, sensors, **more):
     return zoo.source("tri P1", 24, parameters=(fc.FunctionSpace, functions), sensors=discs(sensors), **more)
-
-
-def refined_solves(A, factor, right):
-    """Columns of ``A^-1 right`` in more than double precision."""
-    A, b = A.tocoo(), right.astype(np.longdouble)
-    x = factor.solve(right).astype(np.longdouble)
-    for _ in range(6):
-        r = b.copy()
-        np.subtract.at(r, A.row, A.data.astype(np.longdouble)[:, None] * x[A.col])
-        x = x + factor.solve(r.astype(float))
-    return x
 
 
 @pytest.mark.parametrize(

@@ -183,3 +183,19 @@ def test_matrices_that_are_no_norm_are_refused():
             space.within_ball(1.0, norm=norm)
     for matrix in (one, one.tocsc(), one.tocoo(), one.tolil(), one.todia()):
         assert space.within_ball(1.0, norm=matrix).shrinkage(np.full(n, 1.0)) == pytest.approx(1.0 / np.sqrt(n))
+
+
+@pytest.mark.parametrize("degree", [3, 8, 10])
+def test_rounding_in_a_gram_matrix_is_counted(degree):
+    """In more than double precision ``‖B c‖_Q`` and ``‖R c‖`` are no farther apart than stated, also for monomials."""
+    space = fc.FunctionSpace(unit_basis("line P2", 40), [lambda x, j=j: x[0] ** j for j in range(degree)])
+    B, W, R = (np.asarray(a, dtype=np.longdouble) for a in (space.matrix, space.weight.toarray(), space.root))
+    off = (B.T @ W @ B - R.T @ R).astype(float)
+    inverse = np.linalg.inv(space.root)
+    most = np.linalg.norm(inverse.T @ off @ inverse, 2)
+    assert most <= 1.0 - space.kept**2 <= max(1e5 * most, 1e-12)
+
+
+def test_kept_norms_of_local_classes():
+    """Sums of a few terms lose next to nothing."""
+    assert 1.0 - 1e-11 < fc.FullSpace(unit_basis("tri P1", 4)).kept < 1.0
