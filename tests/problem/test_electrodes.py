@@ -130,6 +130,17 @@ def test_data_are_those_of_the_patterns():
     assert np.all(raw[[0, 1], [0, 5]] == raw.max(axis=1))
 
 
+def test_gauss_newton_finds_the_conductivity():
+    basis = disc()
+    space = fc.EigenmodeSpace(basis, 6)
+    problem = model(basis, space)
+    c = np.array([0.4, -0.2, 0.3, 0.1, 0.0, -0.1])
+    data = problem.simulate(space.field(c), noise=1e-4, seed=1)
+    found = fc.GaussNewton(weight=1e-8)(problem, data)
+    assert space.norm(found.parameter - space.field(c)) < 0.02 * space.norm(space.field(c))
+    assert fc.certify(problem, data, found, fc.ResidualRadius()).radius.value > 0.0
+
+
 def test_forms_of_shorted_and_insulated_strips():
     """The middle third alone: the others shorted have no resistance; insulated, no current passes."""
     basis = strip()

@@ -133,6 +133,7 @@ def test_what_functions_lose_is_counted():
         ((lambda q: F @ q, lambda w: w), {"size": 5}, r"what adjoint returns has shape \(12,\); expected \(5,\)"),
         ((lambda q: np.full(3, np.nan), lambda w: w), {"size": 3}, "what apply returns has"),
         (lambda q: q, {}, "the map is one function"),
+        (np.ones(3), {}, "the map has shape"),
         (np.full((2, 2), np.inf), {}, "the map has"),
         (F, {"size": 4}, "size is 4, but the matrix has 5 columns"),
         (F, {"parameters": fc.CoordinateSpace(4)}, "parameters have 4 dofs, but the matrix has 5 columns"),

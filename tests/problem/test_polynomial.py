@@ -10,6 +10,7 @@ from femcert.problem.polynomial import declared_error, known_degree, unknown
 
 
 def test_what_is_known():
+    assert fc.Polynomial(np.sin, 3).gradient is None
     assert [known_degree(v) for v in (2.0, fc.Polynomial(np.sin, 3), np.sin)] == [0, 3, None]
     assert [declared_error(v) for v in (2.0, fc.Polynomial(np.sin, 3, 0.1), np.sin)] == [0.0, 0.1, 0.0]
     assert unknown("source").startswith("the source is a function of which only samples are known; declare it as fc.")

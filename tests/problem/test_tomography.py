@@ -107,6 +107,7 @@ def test_there_is_no_state_but_the_image():
     ("options", "message"),
     [
         ({"angles": [10.0, 190.0]}, "two angles see the same rays"),
+        ({"angles": []}, "angles has shape"),
         ({"bins": 0}, "bins is 0"),
         ({"spacing": 0.0}, r"spacing is 0\.0"),
         ({"spacing": 40.0, "bins": 2}, "no ray at angle 0 meets the mesh"),
