@@ -147,7 +147,7 @@ class Dataset:
             raise InputError("std and data.deviation are both given, which mean the same; expected one of them")
         for name in ("std", "deviation", "relative"):
             value = getattr(self, name)
-            if value is not None and (name == "relative" or value != UNKNOWN):
+            if value is not None and not (name != "relative" and isinstance(value, str) and value == UNKNOWN):
                 given = real_array(value, name)
                 if given.ndim > 1 or not np.all(given > 0.0):
                     raise InputError(f"{name} is {value}; expected a positive number, or a list of them")
