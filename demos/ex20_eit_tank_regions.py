@@ -218,8 +218,8 @@ class Tangent(fc.Linearization):
         return self.problem.combined(self.inner.apply(fields).T).T
 
     def rounding_of(self, data):
-        # Of the voltages, which are larger than their differences.
-        return self.inner.rounding_of(None) * self.problem.loss
+        # Of the voltages, which are larger than their differences, by far less than this.
+        return 1e3 * self.inner.rounding_of(None)
 
 
 class Combined(fc.Problem):
@@ -229,7 +229,6 @@ class Combined(fc.Problem):
         self.inner, self.parameters = instrument, instrument.parameters
         self.kept, self.combinations = kept, combinations
         self.empty = instrument.predict(None, np.zeros(self.parameters.size))
-        self.loss = 1e3
 
     @property
     def observation_count(self):
