@@ -455,8 +455,8 @@ class Verdict:
     explained
         Candidates by kind: what the nonlinear model says of each.
     baseline, candidate, claims
-        In the linearized class: a classical picture, one with an object left out and another invented, and which of its
-        claims about 17 regions the data refute.
+        In the linearized class: a classical picture, the truth without an object, and which claims of the latter about
+        17 regions the data refute.
     """
 
     truth: object
