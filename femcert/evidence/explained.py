@@ -35,8 +35,7 @@ class Explained(Shown):
     allowed
         What noise can explain, with the confidence of its law.
     p_value
-        The chance of `beyond`, or more, if the candidate is the truth. For a noise level 1 or 0; None where the noise
-        is not known apart from the data.
+        The chance of `beyond`, or more, if the candidate is the truth. For a noise level 1 or 0; None for repeats.
     confidence
         A candidate that is the truth is refuted with probability ``1 - confidence`` at most: noise, and what was
         learned of the model error from samples.
@@ -84,6 +83,11 @@ def explained(problem: Problem, data: Data, candidate: Candidate) -> Explained:
         With what is known of the noise, and a model error if there is one (`Data.with_model_error`).
     candidate
         Fixed before the data, or made of them: a truth is refuted no more often for it.
+
+    Raises
+    ------
+    UncertifiedError
+        The standard deviation of the noise is unknown.
 
     Examples
     --------

@@ -1,0 +1,67 @@
+"""Candidates judged as a whole: distances by hand, noise of every kind, and what is refused."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import femcert as fc
+
+
+def identity(n=3):
+    return fc.ForwardMap(np.eye(n))
+
+
+def nothing(n=3):
+    return fc.Candidate(None, np.zeros(n), name="nothing")
+
+
+def test_distances_by_hand():
+    """Of the misfit (3, 4, 0) in deviations a model error of size 1 along the second axis explains 1: (3, 3, 0)."""
+    data = fc.Data.gaussian([0.3, 0.4, 0.0], std=0.1)
+    found = fc.explained(identity(), data, nothing())
+    assert found.distance == pytest.approx(5.0, rel=1e-12)
+    assert found.beyond == pytest.approx(5.0, rel=1e-9)
+    assert found.allowed == pytest.approx(np.sqrt(chi2.ppf(0.95, 3)), rel=1e-9)
+    assert found.p_value == pytest.approx(chi2.sf(25.0, 3), rel=1e-6)
+    assert found.refuted
+    assert found.confidence == pytest.approx(0.95)
+    with_model = data.with_model_error(matrix=[[0.0], [0.1], [0.0]], size=1.0)
+    found = fc.explained(identity(), with_model, nothing())
+    assert found.distance == pytest.approx(5.0, rel=1e-12)
+    # From below: directions are tried on a grid.
+    assert 3.0 * np.sqrt(2.0) * (1.0 - 1e-3) < found.beyond <= 3.0 * np.sqrt(2.0)
+    assert found.refuted
+    assert "nothing is not the truth" in found.claim
+    larger = data.with_model_error(matrix=0.1 * np.eye(3), size=5.0)
+    found = fc.explained(identity(), larger, nothing())
+    assert found.beyond < 1e-6
+    assert not found.refuted
+    assert found.claim == "the data do not contradict nothing"
+
+
+def test_a_noise_level_and_a_missing_reading():
+    found = fc.explained(identity(), fc.Data([0.3, 0.0, 0.4], 0.6), nothing())
+    assert found.distance == pytest.approx(0.5, rel=1e-12)
+    assert (found.refuted, found.p_value, found.confidence) == (False, 1.0, 1.0)
+    assert fc.explained(identity(), fc.Data([0.3, 0.0, 0.4], 0.4), nothing()).refuted
+    found = fc.explained(identity(), fc.Data.gaussian([0.3, np.nan, 0.4], std=0.1), nothing())
+    assert found.distance == pytest.approx(5.0, rel=1e-12)
+    assert found.p_value == pytest.approx(chi2.sf(25.0, 2), rel=1e-6)
+
+
+def test_exact_data_and_the_truth():
+    """Rounding refutes nothing."""
+    truth = np.random.default_rng(0).standard_normal(40)
+    problem = fc.ForwardMap(np.vander(np.linspace(0.0, 1.0, 60), 40))
+    data = fc.Data(problem.predict(None, truth), 0.0)
+    assert not fc.explained(problem, data, fc.Candidate(None, truth)).refuted
+
+
+def test_what_is_refused():
+    with pytest.raises(fc.InputError):
+        fc.explained(identity(), fc.Data([0.0], 1.0), nothing())
+    with pytest.raises(fc.InputError):
+        fc.explained(identity(), fc.Data.gaussian(np.zeros(3), std=1.0), "nothing")
+    unknown = fc.Data.gaussian(np.arange(3.0), std="unknown")
+    with pytest.raises(fc.UncertifiedError, match="unknown"):
+        fc.explained(identity(), unknown, nothing())
