@@ -121,8 +121,7 @@ def _with_images(problem: Problem, fields: list[tuple[str, Array, dict[str, Any]
 def _bars(axes: Any, selection: Selection) -> None:
     style.tidy(axes, grid="x")
     rows = [
-        (name, c)
-        for name, c in (("learned", selection.learned), ("baseline", selection.baseline))
+        (name, c) for name, c in (("learned", selection.learned), ("baseline", selection.baseline))
         if c is not None and np.isfinite(c.radius.value)
     ]
     if not rows:

@@ -337,14 +337,7 @@ def test_the_page_says_how_accurately_an_iteration_solved():
     assert "solver of the state equation" not in read(selection_page(replace(found, solver=None)))[1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "crash",
-        "line",
-        "dominance",
-    ],
-)
+@pytest.mark.parametrize("name", ["crash", "line", "dominance", ])
 def test_a_loaded_selection_has_a_page_and_with_its_problem_maps(name, tmp_path):
     found = selection(name)
     found.save(tmp_path / "s.json")
