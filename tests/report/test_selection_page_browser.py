@@ -303,3 +303,17 @@ def test_on_a_phone_no_reason_is_cut_off(browser, pages, name):
     }).length"""
     assert browser.run("document.querySelectorAll('.noted').length") >= 2
     assert browser.run(cut) == 0
+
+
+@pytest.mark.parametrize("name", ["regions", "several"])
+def test_on_a_phone_every_candidate_of_every_region_is_in_sight(browser, pages, name):
+    browser.open(pages[name], width=390)
+    found = browser.run(
+        """[...document.querySelectorAll(".regions tbody td")].map(cell => {
+            const seen = cell.getBoundingClientRect();
+            return [cell.dataset.head, seen.right <= innerWidth && seen.width > 100];
+        })"""
+    )
+    heads = ["The data say", *selection(name).regions.values]
+    assert [head for head, _ in found] == heads * len(selection(name).regions.table)
+    assert all(shown for _, shown in found)
