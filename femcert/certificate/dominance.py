@@ -57,7 +57,8 @@ class Dominance(ExactRadius):
         ``bias + z_{1-zeta} (1 + 1 / g²)^(1/2) ‖a‖``. For linear problems, Gaussian data of known deviations, and
         candidates that come as callables. What is handed out was made from the first part, too.
     seed
-        Of that one draw. None takes a fresh one from the operating system, which the record of a selection shows. Repeating the draw until the result is favourable makes the level void.
+        Of that one draw. None takes a fresh one from the operating system, which the record of a selection shows.
+        Repeating the draw until the result is favourable makes the level void.
     guarantee
         As in `ExactRadius`, whose radii the certificates show.
 

@@ -160,7 +160,8 @@ class WeightedJudge(Judge):
             proven, allowance = state_free_radius(problem, data, split, known)
         else:
             proven, allowance = self.asked.radius(candidate.parameter).value, 0.0
-        # Where the two are equal in exact arithmetic, rounding may leave them slightly apart; the larger one is reported.
+        # Where the two are equal in exact arithmetic, rounding may leave them slightly apart; the larger one is
+        # reported.
         holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * split.size
         value = max(radius, proven + allowance) if holds else radius
         if not np.isfinite(value):

@@ -38,7 +38,7 @@ mu since ``A(q)(p - p0, v) = -((a - a0) grad p0 + (a - a0) h grad u0 + a h grad 
 
     beta <= g³ beta0,    gamma <= g³ gamma0,    mu <= min(((1 + t)^1/2 + t g) mu0 + t g³ beta0, beta).
 
-**Small balls.** Cauchy-Schwarz overestimates by a factor of 3 to 10, so ``F''(q0)`` itself, ``m k²`` numbers, is computed
+**Small balls.** Cauchy-Schwarz loses a factor of 3 to 10, so ``F''(q0)`` itself, ``m k²`` numbers, is computed
 where it fits, and the rest of the ball added by the third derivative:
 ``L = min((2 mu + s beta) gamma, ‖F''(q0)‖ + rho M)``. With the second derivative ``r = u''(q)[h, h]``, of the norm
 ``‖r‖_q <= K_q (2 mu + s beta)`` where ``K_q = max |psi| a'/a`` (K for exp, at most ``g² K`` for ``a = q``),

@@ -14,9 +14,10 @@ from ..errors import InputError
 class Polynomial:
     """A function of x that the caller declares to be a polynomial on every element, up to an error.
 
-    Samples prove nothing about a Python function: between them its values are not known. So a function as coefficient, source
-    or boundary value makes what follows from it an ``"estimate"``. Numbers, values per element, tables of numbers and
-    finite-element fields are known as they are, and a declared polynomial is known as well, if the declaration is true.
+    Samples prove nothing about a Python function: between them its values are not known. So a function as coefficient,
+    source or boundary value makes what follows from it an ``"estimate"``. Numbers, values per element, tables of
+    numbers and finite-element fields are known as they are, and a declared polynomial is known as well, if the
+    declaration is true.
 
     Parameters
     ----------

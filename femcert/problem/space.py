@@ -297,7 +297,7 @@ class ParameterSpace(Carried):
         ----------
         part
             A slice, indices, or True and False for the coordinates of interest. The others are nuisance: they explain
-            data, but no functional sees them.
+            data, but no functional depends on them.
         free
             Whether the ball leaves them free, so that it is one of the part alone; a few that the data determine.
         """

@@ -53,8 +53,8 @@ def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int, bubb
        next facet (a cumulative sum); one constant per vertex is free and makes the flows small.
     3. Inside the elements, bubbles (if asked for) match the source up to the state's degree.
     4. Minimize ``‖A^-1/2 (p + curl s - r.flux)‖`` over stream functions s of one degree more than the state by
-       conjugate gradients as long as a step is worth its cost: a few steps, more on stretched meshes. The curl changes neither the
-       divergence nor the natural boundary.
+       conjugate gradients as long as a step is worth its cost: a few steps, more on stretched meshes. The curl changes
+       neither the divergence nor the natural boundary.
     """
     patches = tools.patches
     weights = 1.0 / r.sampler.means(r.norm.A)
