@@ -83,7 +83,7 @@ class Table:
         table, kind = checked_table(value, key), ""
         if isinstance(make, Mapping):
             if "kind" not in table:
-                raise InputError(f"{key}.kind is missing; expected one of {_listed(make)}")
+                raise InputError(f"{key}.kind is missing; expected {_listed(make)}")
             kind = check_choice(table["kind"], make, f"{key}.kind")
             make, more = make[kind], ["kind", *more]
         arguments = arguments_of(make)

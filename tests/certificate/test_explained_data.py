@@ -86,9 +86,14 @@ def least_misfit(problem, data):
     """The same number from the dual problem in the space of the data."""
     space = problem.parameters
     F = data.whiten(problem.forward_matrix())
-    L = space.form(space.ball.norm).toarray() + 1e-10 * space.weight.toarray()
-    G = F @ np.linalg.solve(L, F.T)
+    L = space.form(space.ball.norm).toarray()
     y = data.whiten(data.values - problem.offset)
+    if space.ball.norm == "h1-seminorm":
+        # Constants are free: one value is set to zero, and what they do to the data is projected out.
+        seen = F.sum(axis=1) / np.linalg.norm(F.sum(axis=1))
+        F, L = F[:, 1:], L[1:, 1:]
+        F, y = F - np.outer(seen, seen @ F), y - seen * (seen @ y)
+    G = F @ np.linalg.solve(L, F.T)
 
     def dual(log):
         lam = np.exp(log)
