@@ -13,8 +13,9 @@ The pattern is not of the admissible class, and that is known without any sensor
 add its size to the radius, which then covers the true error, and reject. `Dominance` names a truth that explains the
 data and from which the candidate is farther than the baseline. Take the pattern away, and the guaranteed rule accepts.
 
-Truths and noise are random: the picture is seed 0, and the tests go through 30 more. The noise level is what the noise
-exceeds once in a thousand times. The noise is 1 %; with 2 % the paper's radius in tomography, still smaller than the
+Truths and noise are random: the picture is seed 0, and the tests go through 30 more. The paper's protocol, which is
+tested here, knows the noise by its level in the units of the sensors: what the noise exceeds once in a thousand times.
+The noise is 1 %; with 2 % the paper's radius in tomography, still smaller than the
 baseline's, is about as large as the true error.
 
 Run: ``python demos/ex05_hallucinations.py [DIRECTORY]`` writes the picture ``hallucinations.png``.

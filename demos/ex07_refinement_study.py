@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import chi2
 from skfem import Basis, ElementTriP2
 
 import femcert as fc
@@ -95,13 +94,13 @@ def sensor_weight(mesh):
 
 
 def measure(study, weight, seed=0):
-    """Noisy averages on the last mesh of a study; the level covers the error of that mesh, too."""
+    """Noisy averages on the last mesh of a study, of known deviation; the error of that mesh is one of the model."""
     problem = build_problem(study.meshes[-1])
     exact = problem.forward_matrix() @ TRUTH
     deviation = NOISE * np.linalg.norm(exact) / np.sqrt(exact.size)
     noise = deviation * np.random.default_rng(seed).standard_normal(exact.size)
-    level = deviation * np.sqrt(chi2.isf(0.001, exact.size)) + weight * study.rows[-1].upper
-    return fc.Data(exact + noise, level)
+    data = fc.Data.gaussian(exact + noise, std=deviation, confidence=0.999)
+    return data.with_model_error(matrix=np.eye(exact.size), size=weight * study.rows[-1].upper)
 
 
 class Surrogate:
@@ -150,6 +149,8 @@ def main(uniform_levels=3, most_dofs=60_000, judged=9):
     )
     weight = sensor_weight(mesh)
     data, surrogate = measure(adaptive, weight), Surrogate(mesh)
+    # Residuals are compared in units of the noise.
+    weight *= data.largest_weight
     meshes = adaptive.meshes[:judged]
     judgements = [decisions(meshes, data, learned, weight) for learned in (surrogate.frozen, surrogate.solved)]
     return Results(uniform, adaptive, *judgements, data, weight)

@@ -128,7 +128,10 @@ class Trial:
 
 
 def trial(section, difference, seed):
-    """Random rock with its data; the noise is below its level, less 5 % for the mesh, 999 times in a thousand."""
+    """Random rock with its data; the noise is below its level, less 5 % for the mesh, 999 times in a thousand.
+
+    A level in the units of the sensors is what the paper's protocol, which both rules are of, knows of the noise.
+    """
     problem, rng = section.problem, np.random.default_rng(seed)
     rock = np.repeat(REGION + VARIATION * rng.standard_normal(3), 2) + difference * rng.standard_normal(6)
     truth = problem.parameters.field(rock)

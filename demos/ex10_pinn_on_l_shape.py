@@ -78,7 +78,10 @@ def random_source(problem, rng):
 
 
 def noisy_data(problem, truth, noise, rng):
-    """Gaussian noise, and the level that it exceeds once in a thousand times."""
+    """Gaussian noise, and the level that it exceeds once in a thousand times.
+
+    The level is in the units of the sensors, since the loss of the network weighs data and equation in these.
+    """
     exact = problem.observe(problem.solve(truth))
     deviation = noise * np.linalg.norm(exact) / np.sqrt(exact.size)
     level = deviation * np.sqrt(chi2.isf(0.001, exact.size))

@@ -63,6 +63,7 @@ def main(seed=0):
     per_side, noise = first.CASES["few noisy sensors"]
     problem, rng = first.build_problem(per_side), np.random.default_rng(seed)
     truth = first.random_source(problem, rng)
+    # With a noise level in the units of the sensors, for which the weights of the paper's radius are.
     data = first.noisy_data(problem, truth, noise, rng)
     baseline = fc.Tikhonov(choose="discrepancy")(problem, data)
     candidates, records, selections = {}, {}, {}

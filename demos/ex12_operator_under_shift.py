@@ -27,7 +27,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import chi2
 from skfem import Basis, ElementTriP1
 
 import femcert as fc
@@ -116,11 +115,10 @@ def with_fill_in(operator, kept):
 
 
 def noisy_data(problem, coefficients, noise, rng):
-    """Gaussian noise, and the level that it exceeds once in a thousand times."""
+    """Gaussian noise, of which the standard deviation is known."""
     exact = problem.forward_matrix() @ coefficients
     deviation = noise * np.linalg.norm(exact) / np.sqrt(exact.size)
-    level = deviation * np.sqrt(chi2.isf(0.001, exact.size))
-    return fc.Data(exact + deviation * rng.standard_normal(exact.size), level)
+    return fc.Data.gaussian(exact + deviation * rng.standard_normal(exact.size), std=deviation, confidence=0.999)
 
 
 def run(operator, noise, lost, trials):

@@ -42,15 +42,25 @@ DIRECTIONS = 0.25 * np.pi * np.arange(8)
 WATER, RESISTIVE, CONDUCTIVE = 0, 1, 2
 
 
-def tank(width):
+@dataclass(frozen=True)
+class Grading:
+    """Edges of each electrode and of each gap; depth of the outermost ring, and growth to the largest one."""
+
+    edges: tuple = (6, 5)
+    first: float = 0.012
+    growth: float = 1.25
+    last: float = 0.06
+
+
+def tank(width, grading=Grading()):
     """The disc, finer at the ends of electrodes; the first one is at 12 o'clock, then counter-clockwise."""
     pitch, wide = 2.0 * np.pi / COUNT, width * np.pi / COUNT
-    graded = [0.5 - 0.5 * np.cos(np.pi * np.arange(n) / n) for n in (6, 5)]
+    graded = [0.5 - 0.5 * np.cos(np.pi * np.arange(n) / n) for n in grading.edges]
     local = np.concatenate([wide * (graded[0] - 0.5), 0.5 * wide + (pitch - wide) * graded[1]])
     rings = [np.exp(1j * (0.5 * np.pi + pitch * np.arange(COUNT)[:, None] + local).ravel()), np.zeros(1)]
-    radius, step, turn = 1.0, 0.012, np.random.default_rng(0)
-    while radius - step > 0.06:
-        radius, step = radius - step, min(1.25 * step, 0.06)
+    radius, step, turn = 1.0, grading.first, np.random.default_rng(0)
+    while radius - step > grading.last:
+        radius, step = radius - step, min(grading.growth * step, grading.last)
         count = int(np.rint(2.0 * np.pi * radius / step))
         rings.append(radius * np.exp(1j * (2.0 * np.pi * np.arange(count) / count + turn.uniform(0.0, 1.0))))
     points = RADIUS * np.concatenate(rings)
@@ -96,9 +106,9 @@ class Calibration:
     plain: float
 
 
-def fitted(measured, width, impedance, gained):
+def fitted(measured, width, impedance, gained, grading=Grading()):
     """Gains (or one factor) by least squares: voltages are linear in them. Returns problem and misfit."""
-    basis = tank(width)
+    basis = tank(width, grading)
     names, y = list(basis.mesh.boundaries), measured.empty
 
     def model(impedances, voltages, **options):
@@ -118,11 +128,11 @@ def fitted(measured, width, impedance, gained):
     return problem, float(np.linalg.norm(problem.predict(None, zero) - y) / np.linalg.norm(y))
 
 
-def calibrated(measured):
+def calibrated(measured, grading=Grading()):
     """On the empty tank alone: the best of all widths and impedances."""
-    tried = [(*fitted(measured, width, z, True), width) for width in WIDTHS for z in IMPEDANCES]
+    tried = [(*fitted(measured, width, z, True, grading), width) for width in WIDTHS for z in IMPEDANCES]
     problem, misfit, width = min(tried, key=lambda found: found[1])
-    plain = min(fitted(measured, 1.0, z, False)[1] for z in IMPEDANCES)
+    plain = min(fitted(measured, 1.0, z, False, grading)[1] for z in IMPEDANCES)
     return Calibration(problem, width, misfit, plain)
 
 

@@ -78,6 +78,9 @@ from .evidence import (
     EvidenceMap as EvidenceMap,
 )
 from .evidence import (
+    Explained as Explained,
+)
+from .evidence import (
     Flux as Flux,
 )
 from .evidence import (
@@ -115,6 +118,9 @@ from .evidence import (
 )
 from .evidence import (
     evidence as evidence,
+)
+from .evidence import (
+    explained as explained,
 )
 from .evidence import (
     monotonicity as monotonicity,

@@ -1,6 +1,7 @@
 """Error norms, and orders fitted to them."""
 
 import numpy as np
+import pytest
 from skfem import Basis, Functional
 
 
@@ -23,6 +24,17 @@ def errors(basis, u, exact, gradient):
 def fitted_order(sizes, values):
     """Slope of log(values) over log(sizes)."""
     return np.polyfit(np.log(sizes), np.log(values), 1)[0]
+
+
+def convergence(solved, sizes, exact, gradient):
+    """Fitted orders in L2 and in the H1 seminorm; ``solved(n)`` is a basis of mesh size 1 / n and a state on it."""
+    found = np.array([errors(*solved(n), exact, gradient) for n in sizes]).T
+    return [fitted_order(1.0 / np.array(sizes), each) for each in found]
+
+
+def about(values, within):
+    """Numbers to compare orders with."""
+    return [pytest.approx(value, abs=w) for value, w in zip(values, within, strict=True)]
 
 
 def taylor_order(function, derivative, steps=(1e-1, 5e-2, 2.5e-2, 1.25e-2)):

@@ -89,6 +89,16 @@ class Posed:
         return fc.Candidate(u, q, optimality=1e-3)
 
 
+# Rules that judge problems of every class; the second one is that of the paper.
+RULES = {
+    "residual": fc.ResidualRadius(),
+    "paper": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1, covered=False),
+    "operational": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1),
+    "exact": fc.ExactRadius(),
+    "dominance": fc.Dominance(),
+}
+
+
 def mesh_of(name: str, size: int | None = None) -> Any:
     """Of the unit interval or square, not quite uniform; its cells are near 1 / size."""
     kind = ELEMENTS[name][0]

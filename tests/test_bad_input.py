@@ -2,25 +2,19 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementTriP1, MeshTri
+import zoo
 
 import femcert as fc
 
 
 @pytest.fixture
 def basis():
-    mesh = MeshTri().refined(2).with_boundaries({"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1 - 1e-9})
-    return Basis(mesh, ElementTriP1())
+    return zoo.square(2)
 
 
 @pytest.fixture
-def points():
-    return np.random.default_rng(0).uniform(0.1, 0.9, (5, 2))
-
-
-@pytest.fixture
-def problem(basis, points):
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points))
+def problem(basis):
+    return zoo.source(basis, sensors=5)
 
 
 @pytest.fixture
@@ -28,81 +22,9 @@ def data():
     return fc.Data(np.ones(5), 0.1)
 
 
-def raises_input_error(came, expected):
-    """An InputError, which is also a ValueError, that names both."""
-    return pytest.raises(fc.InputError, match=rf"(?s){came}.*expected {expected}")
-
-
-def test_data_of_another_length(problem):
-    with pytest.raises(fc.InputError, match=r"data has 4 values; the problem has 5 observations"):
-        problem.check_data(fc.Data(np.ones(4), 0.1))
-    with pytest.raises(fc.InputError, match=r"data has 4 values; the problem has 5 observations"):
-        fc.Tikhonov(weight=1.0)(problem, fc.Data(np.ones(4), 0.1))
-
-
-def test_more_coordinates_than_sensors(basis, points):
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 6), sensors=fc.PointSensors(basis, points))
-    data = fc.Data(np.ones(5), 0.1)
-    baseline = fc.Tikhonov(weight=1.0)(problem, data)
-    rule = fc.ResidualRadius()
-    for ask in (
-        lambda: fc.stability(problem),
-        lambda: fc.certify(problem, data, baseline, rule),
-    ):
-        with raises_input_error(r"k = 6 coordinates but .* only m = 5 observations, so C_stab is infinite", "k <= m"):
-            ask()
-
-
-def test_an_unknown_conductivity_that_is_not_positive(basis, points):
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, points), transform="identity", source=1.0
-    )
-    with raises_input_error("the conductivity takes the value -1", "positive values everywhere"):
-        problem.solve(-np.ones(basis.N))
-
-
-def test_a_candidate_on_another_mesh(problem, data):
-    finer = Basis(problem.basis.mesh.refined(1), ElementTriP1())
-    other = fc.EllipticSource(
-        finer, parameters=fc.SineSpace(finer, 3), sensors=fc.PointSensors(finer, [[0.3, 0.3], [0.6, 0.5], [0.4, 0.7]])
-    )
-    candidate = fc.Candidate.from_coefficients(other, [1.0, 1.0, 1.0])
-    with pytest.raises(fc.InputError, match="candidate 'learned' was made on another mesh than the problem's"):
-        fc.certify(problem, data, candidate, fc.ResidualRadius())
-    # Where the mesh is not known the sizes tell.
-    bare = fc.Candidate(candidate.state, candidate.parameter)
-    with raises_input_error(r"parameter has shape \(81,\)", r"\(25,\)"):
-        fc.certify(problem, data, bare, fc.ResidualRadius())
-    with pytest.raises(fc.InputError, match="parameters live on another mesh"):
-        fc.EllipticSource(problem.basis, parameters=fc.SineSpace(finer, 3), sensors=problem.sensors)
-
-
-@pytest.mark.parametrize("name", ["pde", "bc", "optimality"])
-def test_negative_weights_of_a_rule(name):
-    with raises_input_error(f"the weight {name} is -1.0", "at least 0"):
-        fc.OperationalRadius(**{name: -1.0})
-
-
-def test_negative_weights_of_a_baseline():
-    for make in (fc.Tikhonov, fc.GaussNewton):
-        with raises_input_error("weight is -1.0", "more than 0"):
-            make(weight=-1.0)
-        with raises_input_error("weight is 0.0", "more than 0"):
-            make(weight=0.0)
-
-
 def test_a_tolerance_below_zero(problem, data):
-    baseline = fc.Tikhonov(weight=1.0)
-    with raises_input_error("tolerance is -1e-09", "at least 0"):
-        fc.no_harm(problem, data, baseline=baseline, learned=baseline, rule=fc.ResidualRadius(), tolerance=-1e-9)
-    with raises_input_error("tolerance is -1.0", "at least 0"):
+    with pytest.raises(fc.InputError, match="tolerance"):
         fc.StoppingRule(problem, data, fc.ResidualRadius(), -1.0)
-
-
-@pytest.mark.parametrize("zeta", [0.0, 1.0, -0.5, 2.0])
-def test_zeta_outside_the_open_interval(zeta):
-    with raises_input_error(f"zeta is {zeta}", "a probability strictly between 0 and 1"):
-        fc.StochasticRadius(zeta=zeta)
 
 
 def things_that_are_nothing(basis, problem, data):
@@ -121,6 +43,10 @@ def things_that_are_nothing(basis, problem, data):
         "certify, no rule": (lambda: fc.certify(problem, data, candidate, None), "rule is a NoneType"),
         "coefficients, no problem": (lambda: fc.Candidate.from_coefficients(None, [1.0]), "problem is a NoneType"),
         "functions, no problem": (lambda: fc.Candidate.from_functions(None, parameter=1.0), "problem is a NoneType"),
+        "a negative weight": (lambda: fc.OperationalRadius(optimality=-1.0), "optimality"),
+        "a residual without its envelope": (
+            lambda: fc.Candidate.from_functions(problem, parameter=1.0, residual=np.sin), "residual needs"
+        ),
         "file, no path": (lambda: fc.Candidate.from_file(problem, None), "path is None"),
         "file, no problem": (lambda: fc.Candidate.from_file(None, "x.npz"), "problem is a NoneType"),
         "load, no path": (lambda: fc.Selection.load(None), "path is a NoneType"),

@@ -1,6 +1,5 @@
 """A number with its side."""
 
-import dataclasses
 import math
 from fractions import Fraction
 
@@ -22,10 +21,6 @@ def test_a_bound_is_its_number(value, side):
     assert Bound.from_dict(bound.to_dict()) == bound
 
 
-def test_it_may_be_infinite():
-    assert math.isinf(Bound(math.inf, "upper", "nothing is known").value)
-
-
 @pytest.mark.parametrize("value", [math.nan, -1.0, -math.inf, -1e-300])
 def test_nan_and_negative_values_are_refused(value):
     with pytest.raises(InputError, match=r"expected a number >= 0") as info:
@@ -39,13 +34,6 @@ def test_nan_and_negative_values_are_refused(value):
 def test_an_unknown_side_is_refused(side):
     with pytest.raises(InputError, match="expected one of upper, lower, estimate"):
         Bound(1.0, side, "test")
-
-
-def test_it_cannot_be_changed():
-    bound = Bound(1, "lower", "test")
-    assert type(bound.value) is float
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        bound.value = 2.0
 
 
 @pytest.mark.parametrize(

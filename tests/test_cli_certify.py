@@ -1,7 +1,6 @@
 """The command ``femcert certify``: what it writes, and what it says of case files that are wrong."""
 
 import csv
-import errno
 import hashlib
 import html
 import json
@@ -14,12 +13,10 @@ from pathlib import Path
 import meshio
 import numpy as np
 import pytest
-from cli_helpers import leaves
 from skfem import MeshTri
 
 import femcert as fc
 from femcert.cli import main
-from femcert.linalg import backends
 
 ROOT = Path(__file__).parents[1]
 FILES = ["fields.vtu", "report.html", "selection.json", "summary.csv"]
@@ -48,14 +45,6 @@ def change(path, old, new):
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
-def test_help(capsys):
-    assert leaves("--help") == 0
-    assert "certify" in capsys.readouterr().out
-    assert leaves("certify", "--help") == 0
-    text = capsys.readouterr().out
-    assert all(word in text for word in ("CASE.toml", "--example", "--out", "--quiet", "--verbose"))
 
 
 def test_the_example_runs_as_it_is(example, tmp_path, monkeypatch, capsys):
@@ -111,15 +100,6 @@ def test_a_candidate_that_is_worse_is_rejected_with_success(case, tmp_path, caps
     assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.startswith("learned candidate rejected, baseline kept")
     assert json.loads((tmp_path / "out/selection.json").read_text())["accepted"] is False
-
-
-def test_old_files_go_with_new_ones(case, tmp_path):
-    out = tmp_path / "out"
-    out.mkdir()
-    for name in ("report.html", "mine.txt"):
-        (out / name).write_text("old")
-    assert main(["certify", str(case), "--quiet", "--out", str(out)]) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "selection.json"]
 
 
 def test_the_case_of_the_faulted_layers(tmp_path, capsys):
@@ -228,7 +208,6 @@ def spell(case, write):
 DATA_KEY = 'file = "data.csv"'
 MISTAKES = {
     "not TOML": (sub("[mesh]", "[mesh"), "is not valid TOML"),
-    "unknown section": (sub("[rule]", "[rules]"), "unknown key 'rules'; .* did you mean 'rule'?"),
     "unknown key": (sub("degree = 1", "degre = 1"), "unknown key 'problem.degre'; .* did you mean 'degree'?"),
     "weight and choice": (sub('choose = "discrepancy"', 'choose = "gcv"\nweight = 1.0'), "baseline: give either"),
     "unknown subdomain": (sub("middle =", "midle ="), "problem.conductivity: region 'midle' .* mean 'middle'?"),
@@ -303,13 +282,9 @@ def undecided(case, out, capsys):
     return found
 
 
-@pytest.mark.parametrize("kind", ["residual", "operational", "stochastic", "guaranteed", "exact", "dominance"])
-def test_more_modes_than_sensors_is_undecided(case, tmp_path, capsys, kind):
+def test_more_modes_than_sensors_is_undecided(case, tmp_path, capsys):
     change(case, "modes = 8", "modes = 80")
-    change(case, 'kind = "exact"', f'kind = "{kind}"')
-    found = undecided(case, tmp_path / "out", capsys)
-    assert "80" in found.reason
-    assert "expected" in found.reason
+    assert "80" in undecided(case, tmp_path / "out", capsys).reason
 
 
 def test_a_rule_that_cannot_be_applied_has_a_page(case, tmp_path, capsys):
@@ -323,33 +298,6 @@ def test_a_rule_that_cannot_be_applied_has_a_page(case, tmp_path, capsys):
     assert "ndecided" in page
     assert "ejected" not in page
     assert found.reason in page
-
-
-def test_a_rule_that_does_not_apply_is_undecided(case, tmp_path, capsys):
-    change(case, 'kind = "exact"', 'kind = "guaranteed"')
-    change(case, 'kind = "averages"', 'kind = "points"')
-    change(case, "radius = 0.06", "")
-    assert "RegionSensors" in undecided(case, tmp_path / "out", capsys).reason
-
-
-def test_a_missing_package_is_undecided(case, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv(backends.VARIABLE, "cholmod")
-    monkeypatch.setattr(backends, "is_installed", lambda name: name == "superlu")
-    assert main(["certify", str(case), "--out", str(tmp_path / "out")]) == 3
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err.count("\n")) == ("", 1)
-    assert "pip install scikit-sparse" in captured.err
-    # The baseline needs it too, so there is nothing to write.
-    assert [path.name for path in tmp_path.iterdir()] == ["case"]
-
-
-def test_an_undecided_case_is_not_silent(case, tmp_path, capfd):
-    change(case, "modes = 8", "modes = 40")
-    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 3
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    assert "undecided" in captured.err
 
 
 def test_a_mark_of_byte_order_is_no_mistake(case, tmp_path):
@@ -373,53 +321,6 @@ def test_an_example_needs_a_place_of_its_own(tmp_path, capsys):
         assert error.count("\n") == 1
         assert word in error
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "mine", "notes.txt"]
-
-
-@pytest.mark.parametrize("name", ["fields.vtu", "report.html"])
-@pytest.mark.parametrize("linked", [False, True])
-def test_an_input_is_no_place_for_an_output(case, monkeypatch, capsys, name, linked):
-    folder = case.parent
-    former = case if name == "report.html" else folder / "candidate.vtu"
-    former.rename(folder / name)
-    if linked:
-        former.symlink_to(name)
-    elif former != case:
-        change(case, '"candidate.vtu"', f'"{name}"')
-    kept = (folder / name).read_bytes()
-    monkeypatch.chdir(folder)
-    given = case.name if linked or former != case else name
-    assert main(["certify", given, "--out", "."]) == 2
-    message = capsys.readouterr().err
-    assert f"cannot write {name}: it is an input of this run; choose another directory" in message
-    assert message.count("\n") == 1
-    assert (folder / name).read_bytes() == kept
-    assert len(list(folder.iterdir())) == 4 + linked
-
-
-def test_no_space_left(case, tmp_path, monkeypatch, capsys):
-    """Each file is whole; the page of another run does not stand beside them."""
-
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    change(case, '["selection.json"]', '["selection.json", "summary.csv", "report.html"]')
-    monkeypatch.setattr(csv, "DictWriter", full)
-    out = tmp_path / "out"
-    out.mkdir()
-    for name in ("report.html", "summary.csv", "mine.txt"):
-        (out / name).write_text("old")
-    assert main(["certify", str(case), "--out", str(out)]) == 2
-    message = capsys.readouterr().err
-    assert message == f"femcert certify: cannot write {out / 'summary.csv'}: No space left on device\n"
-    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "selection.json"]
-    assert fc.Selection.load(out / "selection.json").accepted
-
-
-def test_xdmf(case, tmp_path):
-    change(case, '["selection.json"]', '["fields.xdmf"]')
-    assert main(["certify", str(case), "--quiet", "--out", str(tmp_path / "out")]) == 0
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["fields.xdmf"]
-    assert len(meshio.read(tmp_path / "out" / "fields.xdmf").points) == 861
 
 
 def test_an_unsolvable_problem_fails_in_one_line(case, tmp_path, capsys):

@@ -1,15 +1,11 @@
 """The command ``femcert refine``."""
 
 import csv
-from pathlib import Path
 
 import pytest
 from cli_helpers import leaves
 
 from femcert.cli import main
-
-ROOT = Path(__file__).parents[1]
-L_SHAPE = ROOT / "demos" / "cases" / "l_shape.toml"
 
 
 @pytest.fixture
@@ -28,14 +24,6 @@ def small(tmp_path):
 def rows(folder):
     with (folder / "study.csv").open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
-
-
-def test_help(capsys):
-    assert leaves("--help") == 0
-    assert "refine" in capsys.readouterr().out
-    assert leaves("refine", "--help") == 0
-    text = capsys.readouterr().out
-    assert all(word in text for word in ("CASE.toml", "--levels", "--adaptive", "--out", "--quiet"))
 
 
 def test_the_case_is_no_place_for_an_output(small, capsys):
@@ -68,15 +56,6 @@ def test_options_go_before_the_file(small, tmp_path, capfd):
     assert len(found) == 2
     assert int(found[1]["elements"]) < 96
     assert "Adaptive refinement" in (tmp_path / "out/report.html").read_text(encoding="utf-8")
-
-
-def test_the_shipped_case(tmp_path, capsys):
-    assert main(["refine", str(L_SHAPE), "--levels", "3", "--out", str(tmp_path)]) == 0
-    found = rows(tmp_path)
-    # The file says that it is adaptive.
-    assert "Adaptive refinement" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert [float(row["upper"]) for row in found] == sorted((float(row["upper"]) for row in found), reverse=True)
-    assert int(found[1]["elements"]) < 4 * 2810
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,6 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in TABLES}
 
 
-def test_help(capsys):
-    assert leaves("--help") == 0
-    assert "sweep" in capsys.readouterr().out
-    assert leaves("sweep", "--help") == 0
-    text = capsys.readouterr().out
-    for option in ("out", "replications", "jobs", "scheduler", "resume", "seed", "chunk", "quiet"):
-        assert f"--{option}" in text
-
-
 @pytest.mark.usefixtures("figures")
 def test_sweep_writes_its_files(tmp_path, capsys):
     out = tmp_path / "new" / "out"

@@ -59,8 +59,9 @@ def test_what_is_in_the_way_is_named_before_anything_happens(target):
     assert len(texts(target)) == 4
 
 
-def test_an_input_is_no_place_for_an_output(target):
-    os.link(target / "gone.txt", target.parent / "input.txt")
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_an_input_is_no_place_for_an_output(target, link):
+    link(target / "gone.txt", target.parent / "input.txt")
     inputs = [target.parent / "input.txt"]
     with pytest.raises(InputError, match="input of this run"), output_directory(target, NAMES, inputs):
         raise AssertionError

@@ -155,31 +155,14 @@ def test_files_parse_and_there_are_many():
 
 @pytest.fixture
 def tree(tmp_path):
-    """A small package that is in order; the tests below spoil one file each."""
+    """A small package that is in order; the test below spoils one file each."""
     root = tmp_path / "femcert"
-    for room in ROOMS[ROOMS.index("linalg") : -1]:
+    for room in ROOMS[ROOMS.index("linalg") :]:
         (root / room).mkdir(parents=True)
-        (root / room / "__init__.py").write_text("")
     (root / "__init__.py").write_text("from .selection import anything\n")
     (root / "bound.py").write_text("from .errors import InputError\n")
-    (root / "errors.py").write_text("import scipy\n")
-    (root / "timing.py").write_text("")
-    (root / "cli").mkdir()
     (root / "cli" / "entry.py").write_text("from ..report import draw\n")
-    (root / "selection" / "guard.py").write_text(
-        "from ..problem import x\nfrom .other import y\ntry:\n    pass\nexcept Exception:\n    pass\n"
-    )
-    (root / "linalg" / "factor.py").write_text("from scipy.sparse.linalg import splu\n")
-    (root / "report" / "plots.py").write_text("import matplotlib.pyplot as plt\n")
     return root
-
-
-def test_the_checker_passes_a_tree_in_order(tree):
-    assert uphill_imports(tree) == []
-    assert importers(tree, "scipy.sparse.linalg") == {"linalg"}
-    assert importers(tree, "matplotlib") == {"report"}
-    assert broad_excepts(tree) == {"selection/guard.py"}
-    assert long_files(tree) == set()
 
 
 SPOILED = {
@@ -198,9 +181,9 @@ SPOILED = {
 @pytest.mark.parametrize("name", SPOILED)
 def test_the_checker_sees_what_is_wrong(tree, name):
     text, check = SPOILED[name]
-    before = check(tree)
+    assert not check(tree)
     (tree / name).write_text(text)
-    assert len(check(tree)) > len(before)
+    assert check(tree)
 
 
 def test_packages_offer_what_their_list_says_and_nothing_else():

@@ -117,6 +117,18 @@ def jittered(mesh: Any, amount: float, seed: int = 0) -> Any:
     return type(mesh)(points, mesh.t)
 
 
+def renumbered(mesh: Any, seed: int) -> Any:
+    """The same nodes and cells in another order, without names."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(mesh.p.shape[1])
+    return type(mesh)(mesh.p[:, order].copy(), np.argsort(order)[mesh.t][:, rng.permutation(mesh.t.shape[1])])
+
+
+def middles(basis: Any) -> np.ndarray:
+    """Of the elements: ``(d, elements)``."""
+    return basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+
+
 # Sensors and spaces
 
 
@@ -290,6 +302,15 @@ def own_nonlinear(
     return fc.NonlinearProblem(found, equation=equation, **forms, **common, **options)
 
 
+def conductivity_forms(source: float) -> dict[str, Any]:
+    """The forms of ``-div(exp(q) grad u) = source`` for a `NonlinearProblem`."""
+    return {
+        "equation": LinearForm(lambda v, w: np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - source * v),
+        "state_derivative": BilinearForm(lambda u, v, w: np.exp(w["q"]) * dot(grad(u), grad(v))),
+        "parameter_derivative": BilinearForm(lambda q, v, w: np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))),
+    }
+
+
 # What a test of every class runs over.
 PROBLEMS = {
     "source line": source,
@@ -363,13 +384,22 @@ def judge_of(rule, problem):
 
 
 class OwnSource(fc.LinearProblem):
-    """``-laplacian(u) + 2 u = q + 1.5`` by a user's own forms, with its strong form."""
+    """``-div(a grad u) + c u = q + known`` by a user's own forms, with its strong form."""
 
-    def __init__(self, basis: Any, **options: Any) -> None:
-        form = BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 2.0 * u * v)
-        super().__init__(basis, operator=form, source=LinearForm(lambda v, w: 1.5 * v), definite=True, **options)
+    def __init__(self, basis: Any, *, a: Any = 1.0, c: float = 2.0, known: float = 1.5, **options: Any) -> None:
+        self.a, self.c = fc.Given(a, "conductivity", "positive"), fc.Given(c, "reaction", "nonnegative")
+        self.known = known
+        form = BilinearForm(lambda u, v, w: (a(w.x) if callable(a) else a) * dot(grad(u), grad(v)) + c * u * v)
+        super().__init__(basis, operator=form, source=LinearForm(lambda v, w: known * v), definite=True, **options)
 
     def strong(self, parameter: Any) -> fc.StrongForm:
         """See `StateEquation.strong`."""
-        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + 1.5)
-        return fc.StrongForm(fc.Given(1.0, "conductivity"), fc.Given(2.0, "reaction"), source, self.boundary, "source")
+        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
+        return fc.StrongForm(self.a, self.c, source, self.boundary, "source")
+
+
+def hits(found: Any, exact: Any, std: float, asked: Any, value: float, *, trials: int = 200, seed: int = 0) -> int:
+    """How often the interval of an evidence holds the value, over draws of Gaussian noise about exact data."""
+    rng = np.random.default_rng(seed)
+    draws = (found.data.with_values(exact + std * rng.standard_normal(exact.size)) for _ in range(trials))
+    return sum(found.with_data(drawn).interval(asked).contains(value) for drawn in draws)

@@ -17,7 +17,7 @@ GROUPS = {
     "Evidence": (
         "evidence Evidence Mean Value Moment Flux Prediction Interval IntervalTable EvidenceMap Refutation RegionClaims"
         " design Design best_dimension plot_evidence plot_sensitivity plot_design"
-        " monotonicity Monotonicity"
+        " monotonicity Monotonicity explained Explained"
     ),
     "Candidates and selection": "Candidate Tikhonov GaussNewton no_harm Selection",
     "Rules and certificates": (

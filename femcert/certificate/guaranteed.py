@@ -77,8 +77,8 @@ def guaranteed_parts(
     With the exact solution ``S p`` for the part p of the parameter in the class,
     ``H S p - H u† = (H u - y) - H E - H (u0 - S p) + (y - H u†)``. For the discrete state w of p, with residual r, and
     the adjoint states z_i, ``H_i (S p - w) = r(z_ih) + r(z_i - z_ih)``. The first term is computed; of the second one
-    half of what the fluxes of both have in common is computed too, and what is left is at most half of a product of two
-    guaranteed energy errors, for all sensors at once (`femcert.stability.continuous`).
+    half of what the fluxes of both have in common, or all of it, is computed too, and what is left is at most half of a
+    product of two guaranteed energy errors, for all sensors at once (`femcert.stability.continuous`).
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def _origin(case: CertifyCase, case_file: Path) -> dict[str, str]:
     found = {"made at": f"{moment:%Y-%m-%d %H:%M} UTC"}
     for key, path in {"case file": case_file, **case.inputs}.items():
         found[key] = f"{path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
-    return {**found, f"noise level {case.data.noise_level:.4g}": case.noise}
+    return {**found, f"noise level {case.data.level_words}": case.noise}
 
 
 def _write_selection(

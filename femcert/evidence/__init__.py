@@ -6,6 +6,7 @@ Sets are dense and know no problem (coordinates that are orthonormal in Q, white
 from .consistent import ConsistentSet, inconsistent
 from .design import Design, best_dimension, design
 from .evidence import Evidence
+from .explained import Explained, explained
 from .feasible import (
     MOST_COORDINATES,
     Feasible,
@@ -31,6 +32,7 @@ __all__ = [
     "Design",
     "Evidence",
     "EvidenceMap",
+    "Explained",
     "Feasible",
     "Flux",
     "Functional",
@@ -52,6 +54,7 @@ __all__ = [
     "design",
     "discrete_set",
     "evidence",
+    "explained",
     "inconsistent",
     "is_large_ball",
     "linearized_set",

@@ -10,11 +10,21 @@ with ``K = T L^-1 T'`` and Z an orthonormal basis of what A does not reach. For 
 ball: y = (I - W T) x fulfils ``x' L x = y' (L + T' S T) y`` and ``A' C^-1 T y = 0`` with
 ``S = 2 C^-1 / mu + C^-1 K C^-1 / mu²``, so that its norm in Q is at most ``rho lam^-1/2`` for the least eigenvalue lam
 of ``L + T' (S + c C^-1 A A' C^-1) T`` in Q, any c >= 0.
+
+The worst cases of the sets and the noise seldom move the centre in the same direction, so that their sum is too much.
+For any ``nu > 1 / lam`` and ``nu_j`` for which the inverse below is positive definite, by Lagrange's multipliers,
+
+    ``‖(W T - I) x + sum_j W T_j x_j + W e‖_Q² <= nu rho² + sum_j nu_j r_j²``
+    ``+ e' V' (I - D / nu - sum_j V K_j V' / nu_j)^-1 V e``
+
+with V and D of `Pencils.beside`. The last term is a sum of weighted squares of the noise, like ``‖W e‖²`` itself. The
+multipliers are chosen before the data.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from ..checks import Array
 from ..errors import UncertifiedError
@@ -29,8 +39,12 @@ LOW, HIGH, POINTS, ROUNDS = -8.0, 8.0, 17, 2
 SHARES, QUIET = (0.0, 0.1, 1.0), 1e-12
 # c in terms of S.
 PENALTY = 1e3
+# What rounding may add to the form of several sets, relatively.
+DUST = 1e-9
 # How much of G rounding may take.
 DOUBTFUL = 1e-2
+# Multipliers nu over the least one, and nu_j over the squares of what the other sets add alone.
+NU, NU_OTHERS = (1.02, 1.05, 1.1, 1.2, 1.35, 1.6), tuple(np.geomspace(1.05, 40.0, 9))
 
 
 class Ridge:
@@ -77,14 +91,20 @@ class Ridge:
         self._moved: dict[Noise, float] = {}
         self.bias, self.others = self._bias(*self.chosen), self._others(self._noise)
         self.spread = float(np.sqrt(max(np.linalg.eigvalsh(self._noise)[-1], 0.0)))
+        self._joint = None if known.free.shape[1] else self._together(law, doubt)
 
     def length(self, law: Noise) -> float:
         """How far the truth is from the centre at most, at the level of the noise."""
-        if not law.fixed:
-            return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
-        if law not in self._moved:
-            self._moved[law] = law.length(self._noise, self._count, law.zeta)
-        return self.bias + sum(self.others) + self._moved[law]
+        if law.fixed and law in self._moved:
+            return self._moved[law]
+        if self._joint is None:
+            found = self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta)
+        else:
+            square, gram, bent = self._joint
+            found = self._joined(square, bent, law.length(gram, self._count, law.zeta))
+        if law.fixed:
+            self._moved[law] = found
+        return found
 
     def _check_free(self) -> None:
         A = self._known.free
@@ -162,12 +182,54 @@ class Ridge:
         pairs = zip(self._radii[1:], self._grams[1:], strict=True)
         return tuple(float(r * np.sqrt(max(np.linalg.eigvalsh(root @ K @ root.T)[-1], 0.0))) for r, K in pairs)
 
+    def _joined(self, square: float, bent: float, length: float) -> float:
+        """The bound for all sets, with the `length` of the noise in the form; `bent` is what fields are off by."""
+        return float(np.hypot(np.sqrt(square), length)) + bent * (length + sum(self.others))
+
+    def _together(self, law: Noise, doubt: float) -> tuple[float, Array, float] | None:
+        """``nu rho² + sum_j nu_j r_j²``, the form of the noise, and by which part W is another map there.
+
+        None where the sum of worst cases is less.
+        """
+        pencils, turn = self._pencils.weighed(self._seen_twice(*self.chosen), self._known.turn), self._known.turn
+        rho, radii, G = self._radii[0], self._radii[1:], self.matrix
+        best, least = None, self._apart(law)
+        for nu in (self.bias / rho) ** 2 * np.array(NU):
+            if (beside := pencils.beside(nu, turn)) is None:
+                continue
+            lifted, D, lost, bent = beside
+            V = lifted @ G
+            images = [V @ K @ V.T for K in self._grams[1:]]
+            for share in NU_OTHERS if images else NU_OTHERS[:1]:
+                alone = share * (np.array(self.others) / radii) ** 2
+                inner = np.eye(len(D)) - D / nu - sum(K / x for K, x in zip(images, alone, strict=True))
+                try:
+                    root = cholesky((inner + inner.T) / 2.0 - len(D) * EPS * np.eye(len(D)), lower=True)
+                except np.linalg.LinAlgError:
+                    continue
+                half = solve_triangular(root, V, lower=True)
+                gram = (1.0 + 4.0 * doubt + DUST) * (half.T @ half)
+                square = (1.0 + DUST) * float(nu * (rho**2 + lost * self.bias**2) + alone @ radii**2)
+                total = self._joined(square, bent, law.length(gram, self._count, law.zeta, rough=True))
+                if total < least:
+                    best, least = (square, gram, bent), total
+        return best
+
+    def _apart(self, law: Noise) -> float:
+        """The sum of the worst cases and of what the noise adds alone, roughly."""
+        return self.bias + sum(self.others) + law.length(self._noise, self._count, law.zeta, rough=True)
+
+    def _seen_twice(self, mu: float, C: Array) -> Array:
+        """S."""
+        inverse = np.linalg.inv(C)
+        S = 2.0 / mu * inverse + inverse @ self._grams[0] @ inverse / mu**2
+        return np.asarray((S + S.T) / 2.0)
+
     def _bias(self, mu: float, C: Array) -> float:
         """``rho lam^-1/2``, infinite where rounding hides it."""
-        inverse, A = np.linalg.inv(C), self._known.free
-        S = 2.0 / mu * inverse + inverse @ self._grams[0] @ inverse / mu**2
-        S = (S + S.T) / 2.0
+        A, S = self._known.free, self._seen_twice(mu, C)
         if A.shape[1]:
+            inverse = np.linalg.inv(C)
             c = PENALTY * float(np.linalg.norm(S, 2)) / float(np.linalg.norm(inverse @ A, 2)) ** 2
             S = S + c * (inverse @ A) @ (inverse @ A).T
         least = self._pencils.weighed(S, self._known.turn).least(1.0)[0]

@@ -24,6 +24,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from ..errors import SolveError
 from .accuracy import EPS, EXACT_TOLERANCE
 from .factor import Factorization
+from .lanczos import few_eigenpairs, misses
 
 Array = NDArray[np.float64]
 
@@ -36,6 +37,8 @@ BLOCK, OVERSAMPLING = 10, 2.6
 NEIGHBOURS = 3
 # The number of eigenvalues that each restart of Lanczos computes.
 AGAIN = 2
+# Up to so many eigenpairs all vectors of Lanczos are kept.
+FEW = 24
 # Inverses of eigenvalues below this part of the largest one are those of infinite eigenvalues.
 INFINITE_TOLERANCE = 1e-14
 # The residual of Lanczos with an inverse, and the one with which its result, after one inverse step, is a bound.
@@ -81,7 +84,7 @@ def smallest_eigenpairs(stiffness: Any, mass: Any, k: int, *, beyond: int = 0) -
             raise SolveError(f"only {len(values)} of {k} eigenvalues are finite to rounding")
         values, vectors = values[:most], vectors[:, :most]
     else:
-        values, vectors = shift_invert(stiffness, mass, most)
+        values, vectors = shift_invert(stiffness, mass, most, beyond=beyond)
     check_residuals(stiffness, mass, values[:k], vectors[:, :k])
     return values, vectors
 
@@ -208,16 +211,21 @@ def small_shift(stiffness: Any, mass: Any) -> float:
     return float(SHIFT * stiffness.diagonal().sum() / mass.diagonal().sum() / stiffness.shape[0])
 
 
-def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple[Array, Array]:
+def shift_invert(
+    stiffness: Any, mass: Any, k: int, factor: Any = None, *, beyond: int = 0
+) -> tuple[Array, Array]:
     """Lanczos for the `k` smallest eigenpairs, ascending, not checked; by the `factor` of a definite stiffness.
+
+    Of the last ones, `beyond` the first ``k - beyond``, the values matter only.
 
     From one start vector Lanczos finds one copy of a multiple eigenvalue, and others only by rounding errors, hence on
     some processors. So it starts again beyond what it found, until nothing there is smaller.
     """
-    shift = -small_shift(stiffness, mass) if factor is None else 0.0
-    if factor is None:
+    own = factor is None
+    shift = -small_shift(stiffness, mass) if own else 0.0
+    if own:
         factor = Factorization(stiffness - shift * mass, definite=True, name="shifted stiffness")
-    rng, n = np.random.default_rng(0), stiffness.shape[0]
+    rng, n, wanted = np.random.default_rng(0), stiffness.shape[0], k - beyond
 
     def lanczos(count: int, V: Array) -> tuple[Array, Array]:
         def beyond(x: Array) -> Array:
@@ -230,15 +238,32 @@ def shift_invert(stiffness: Any, mass: Any, k: int, factor: Any = None) -> tuple
         except ArpackError as error:
             raise SolveError(f"the eigensolver did not converge for {k} eigenpairs: {error}") from None
 
-    values, vectors = lanczos(k, np.zeros((n, 0)))
+    none = np.zeros((n, 0))
+    # Solves that end before rounding ask for restarts.
+    few = k <= FEW and own and not factor.tolerance
+    found = few_eigenpairs(stiffness, mass, factor.solve, none, wanted, k - wanted, rng) if few else None
+    if found is not None:
+        least = 1.0 / (found[0][wanted - 1] - shift)
+        if misses(mass, factor.solve, found[1], least, rng) is False:
+            return found[0], _signed(found[1], mass)
+        values, vectors = found[0][:wanted], found[1][:, :wanted]
+    else:
+        values, vectors = lanczos(k, none)
     while vectors.shape[1] + AGAIN < n:
-        more, found = lanczos(AGAIN, vectors)
-        missed = more < values.max()
+        pairs = few_eigenpairs(stiffness, mass, factor.solve, vectors, AGAIN, 0, rng) if few else None
+        more, others = pairs or lanczos(AGAIN, vectors)
+        missed = more < values.max() if len(values) >= k else np.ones(len(more), dtype=bool)
         if not missed.any():
             break
-        values, vectors = np.append(values, more[missed]), np.column_stack([vectors, found[:, missed]])
+        values, vectors = np.append(values, more[missed]), np.column_stack([vectors, others[:, missed]])
     order = np.argsort(values)[:k]
-    return values[order], vectors[:, order]
+    return values[order], _signed(vectors[:, order], mass)
+
+
+def _signed(vectors: Array, mass: Any) -> Array:
+    """With signs that do not depend on how they were found: by their products with a random vector."""
+    products = vectors.T @ (mass @ np.random.default_rng(0).standard_normal(len(vectors)))
+    return np.asarray(vectors * np.where(products < 0.0, -1.0, 1.0))
 
 
 def block_krylov(stiffness: Any, mass: Any, k: int, factor: Any) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import sys
 import threading
 import weakref
@@ -27,6 +28,9 @@ FACTORIZE, SOLVE, RELEASE = 12, 33, -1
 # Columns per call: enough for the solver, few enough for its work space.
 BLOCK = 16
 OUT_OF_MEMORY, BAD_PIVOT = -2, -4
+# Orderings of the last patterns, four bytes for each unknown.
+ORDERS = 2
+_orders: dict[bytes, NDArray[np.int32]] = {}
 
 
 @cache
@@ -83,10 +87,15 @@ class Pardiso:
         self._arrays = lower.data, lower.indptr.astype(np.int32), lower.indices.astype(np.int32)
         self._handle = np.zeros(64, dtype=np.int64)
         self._options = _options()
+        # Most of the time goes into the ordering, which belongs to the pattern alone.
+        pattern = _pattern(*self._arrays[1:])
+        order = _orders.pop(pattern, None)
+        self._options[4] = 2 if order is None else 1
+        order = np.zeros(len(self._arrays[1]) - 1, dtype=np.int32) if order is None else order
         self._lock = threading.Lock()
         self.name = name
         weakref.finalize(self, _call, RELEASE, self._handle, self._options, self._arrays, None)
-        error = _call(FACTORIZE, self._handle, self._options, self._arrays, None)[1]
+        error = _call(FACTORIZE, self._handle, self._options, self._arrays, None, order)[1]
         if error == BAD_PIVOT:
             raise SolveError(f"the {name} ({matrix.shape[0]} unknowns) is singular or not positive definite")
         if error == OUT_OF_MEMORY:
@@ -94,6 +103,10 @@ class Pardiso:
         # Of another matrix, were a pivot replaced.
         if error or self._options[13]:
             raise SolveError(f"the factorization of the {name} failed (PARDISO's error {error})")
+        self._options[4] = 0
+        _orders[pattern] = order
+        while len(_orders) > ORDERS:
+            _orders.pop(next(iter(_orders)), None)
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` for a vector or columns."""
@@ -121,6 +134,12 @@ class Pardiso:
         return True
 
 
+def _pattern(starts: NDArray[np.int32], indices: NDArray[np.int32]) -> bytes:
+    digest = hashlib.blake2b(starts.tobytes(), digest_size=32)
+    digest.update(indices.tobytes())
+    return digest.digest()
+
+
 def _options() -> NDArray[np.int32]:
     """PARDISO's array of options, numbered from 0."""
     options = np.zeros(64, dtype=np.int32)
@@ -133,7 +152,12 @@ def _options() -> NDArray[np.int32]:
 
 
 def _call(
-    phase: int, handle: Any, options: NDArray[np.int32], arrays: tuple[Any, Any, Any], right: Array | None
+    phase: int,
+    handle: Any,
+    options: NDArray[np.int32],
+    arrays: tuple[Any, Any, Any],
+    right: Array | None,
+    order: NDArray[np.int32] | None = None,
 ) -> tuple[Array, int]:
     """One call of PARDISO: the solution, where there is a right-hand side, and the error code."""
     data, starts, indices = arrays
@@ -157,7 +181,7 @@ def _call(
             data.ctypes.data_as(floats),
             starts.ctypes.data_as(whole),
             indices.ctypes.data_as(whole),
-            None,
+            None if order is None else order.ctypes.data_as(whole),
             width,
             options.ctypes.data_as(whole),
             quiet,

@@ -41,6 +41,7 @@ MASS_TOLERANCE = 1e-9
 ROW_TOLERANCE = 1e-12
 
 _assembled: WeakKeyDictionary[Basis, Any] = WeakKeyDictionary()
+_constants: WeakKeyDictionary[Basis, Basis] = WeakKeyDictionary()
 
 
 def lagrange(mesh: Any, degree: int) -> Any:
@@ -106,8 +107,11 @@ def _reference_mass(basis: Basis, X: Array, W: Array) -> Array:
 
 
 def constant_basis(basis: Basis) -> Basis:
-    """Piecewise constants on the mesh and quadrature of `basis`."""
-    return basis.with_element(lagrange(basis.mesh, 0))
+    """Piecewise constants on the mesh and quadrature of `basis`; made once."""
+    found = _constants.get(basis)
+    if found is None:
+        found = _constants[basis] = basis.with_element(lagrange(basis.mesh, 0))
+    return found
 
 
 def same_mesh(first: Any, second: Any) -> bool:

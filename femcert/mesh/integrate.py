@@ -264,7 +264,9 @@ GENERAL_QUAD_DEGREE = 19  # of the rule where the basis functions are not polyno
 OVERLAP_TOLERANCE = 1e-12  # of the area of the disc: less is rounding, and counts as no overlap
 
 
-def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr_matrix:
+def disc_matrix(
+    basis: Any, centres: Any, radius: float, sides: int = 24, *, index: CellIndex | None = None
+) -> csr_matrix:
     """Matrix (n_discs, basis.N) of the averages of phi_j over P_i intersected with the mesh.
 
     Row i holds (1 / |P_i and mesh|) times the integral of phi_j over that intersection. In the plane, P_i is
@@ -284,6 +286,8 @@ def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr
         Radius of the discs.
     sides
         Corners of the polygon, unused on a line mesh.
+    index
+        Of the mesh, where there is one already.
     """
     check_basis(basis)
     mesh = basis.mesh
@@ -294,7 +298,7 @@ def disc_matrix(basis: Any, centres: Any, radius: float, sides: int = 24) -> csr
     barycentric = np.vstack((1 - nodes.sum(axis=0), nodes))
     blocks = []
     area = np.zeros(centres.shape[1])
-    for disc, cell, simplices, measure in _pieces(mesh, centres, radius, sides):
+    for disc, cell, simplices, measure in _pieces(mesh, centres, radius, sides, index):
         points = np.einsum("dvn,vq->dnq", simplices, barycentric)
         scaled = measure[:, None] * (weights / weights.sum())
         blocks.append((disc, cell, local_values(basis, points, cell, scaled)))
@@ -335,17 +339,24 @@ def disc_averages(
     return np.asarray(np.sum(sums, axis=0) / area)
 
 
-def covered_area(mesh: Any, centres: Any, radius: float, sides: int = 24) -> Array:
-    """Area (length on a line) of the part of each polygon of `disc_matrix` that the mesh covers.
+def disc_overlaps(mesh: Any, centres: Any, radius: float, sides: int = 24) -> tuple[csr_matrix, Array]:
+    """Area (length on a line) of each cell in each polygon of `disc_matrix`, ``(n_discs, cells)``, and their sums.
 
-    It is pi radius^2 (2 radius on a line) for a disc inside the mesh, and exactly 0 for no overlap.
+    A sum is pi radius^2 (2 radius on a line) for a disc inside the mesh, and exactly 0 for no overlap.
     """
     check_mesh(mesh)
     centres, radius, sides = _check_discs(mesh, centres, radius, sides)
-    area = np.zeros(centres.shape[1])
-    for disc, _, _, measure in _pieces(mesh, centres, radius, sides):
-        area += np.bincount(disc, measure, minlength=len(area))
-    return _without_rounding(area, mesh.dim(), radius)
+    none = np.zeros(0, dtype=np.int64)
+    found = [(none, none, np.zeros(0))]
+    found += [(disc, cell, measure) for disc, cell, _, measure in _pieces(mesh, centres, radius, sides)]
+    rows, cells, areas = (np.concatenate(part) for part in zip(*found, strict=True))
+    parts = csr_matrix((areas, (rows, cells)), shape=(centres.shape[1], mesh.nelements))
+    return parts, _without_rounding(np.asarray(parts.sum(axis=1)).ravel(), mesh.dim(), radius)
+
+
+def covered_area(mesh: Any, centres: Any, radius: float, sides: int = 24) -> Array:
+    """The second result of `disc_overlaps`."""
+    return disc_overlaps(mesh, centres, radius, sides)[1]
 
 
 def _check_discs(mesh: Any, centres: Any, radius: Any, sides: Any) -> tuple[Array, float, int]:
@@ -361,11 +372,11 @@ def _without_rounding(area: Array, dimension: int, radius: float) -> Array:
 
 
 def _pieces(
-    mesh: Any, centres: Array, radius: float, sides: int
+    mesh: Any, centres: Array, radius: float, sides: int, index: CellIndex | None = None
 ) -> Iterator[tuple[Index, Index, Array, Array]]:
     """Simplices that tile (polygon and cell), as (disc, cell, corners (dim, dim + 1, n), measures (n,))."""
     reach = _circumradius(radius, sides) if mesh.dim() == 2 else radius
-    for discs, cells in CellIndex(mesh).near_boxes(centres - reach, centres + reach):
+    for discs, cells in (index or CellIndex(mesh)).near_boxes(centres - reach, centres + reach):
         for begin in range(0, len(discs), CLIP_BLOCK):
             disc, cell = discs[begin : begin + CLIP_BLOCK], cells[begin : begin + CLIP_BLOCK]
             corners = mesh.p[:, mesh.t[:, cell]]

@@ -112,7 +112,14 @@ def _columns(get: Callable[[str], Any], names: list[str]) -> Any:
     return get(names[0]) if len(names) == 1 else np.column_stack([get(name) for name in names])
 
 
-def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
+def read_arrays(path: Path, wanted: Callable[[set[str]], Iterable[str]]) -> dict[str, Any]:
+    """Arrays of an ``.npz`` file: those of the wanted that are there, chosen by the names of all.
+
+    Raises
+    ------
+    InputError
+        The file is missing, damaged, or no archive of plain arrays.
+    """
     try:
         # np.load would leave a damaged file open.
         with path.open("rb") as file:
@@ -122,9 +129,7 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            fields = _names_once(archive) - {"points", "optimality"}
-            names = _state_names(fields, state)
-            arrays = _arrays(archive, [_required(fields, parameter), *names, *_OTHERS])
+            return _arrays(archive, wanted(_names_once(archive)))
     except InputError:
         raise
     except FileNotFoundError:
@@ -132,6 +137,17 @@ def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
     except _READ_ERRORS as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"it cannot be read as an .npz archive of plain arrays: {reason}") from None
+
+
+def _from_archive(path: Path, parameter: str, state: str | None) -> FileFields:
+    names: list[str] = []
+
+    def wanted(found: set[str]) -> list[str]:
+        fields = found - {"points", "optimality"}
+        names[:] = _state_names(fields, state)
+        return [_required(fields, parameter), *names, *_OTHERS]
+
+    arrays = read_arrays(path, wanted)
     parts = {name: real_array(arrays[name], name) for name in names}
     if len({values.shape for values in parts.values()}) > 1:
         raise InputError(f"its arrays {', '.join(parts)} have different shapes; expected the same")
@@ -156,7 +172,7 @@ def _names_once(archive: Any) -> set[str]:
     return set(names)
 
 
-def _arrays(archive: Any, wanted: list[str]) -> dict[str, Any]:
+def _arrays(archive: Any, wanted: Iterable[str]) -> dict[str, Any]:
     """Those of the wanted arrays that are there."""
     found = {name: archive[name] for name in wanted if name in archive.files}
     for name, values in found.items():

@@ -330,7 +330,7 @@ class Data(Shown):
     def weighs_like(self, other: Data) -> bool:
         """Whether both whiten in the same way: the same covariance, the same readings missing."""
         same = np.array_equal(np.isnan(self._values), np.isnan(other._values))
-        return same and _equal(self._covariance, other._covariance)
+        return same and np.array_equal(np.asarray(self._covariance), np.asarray(other._covariance))
 
     def _checked(self, covariance: Any) -> Array:
         C = real_array(covariance, "covariance")
@@ -410,11 +410,16 @@ class Data(Shown):
         """``‖values‖_Y``."""
         return float(np.linalg.norm(self.whiten(values)))
 
+    @property
+    def level_words(self) -> str:
+        """`noise_level` for a table, or that it is unknown."""
+        return "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}"
+
     def summary(self) -> dict[str, str]:
         """Count and size of the values, noise."""
         y = self._values if self._kept is None else self._values[self._kept]
         chance = "" if self.confidence == 1.0 else f" with {100.0 * self.confidence:g} %"
-        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}{chance}{self._share()}"
+        level = "unknown" if isinstance(self._law, Unknown) else f"{self.level_words}{chance}{self._share()}"
         given = "none: the norm is Euclidean" if self._covariance is None else f"of shape {self._covariance.shape}"
         model = {} if self.model is None else {"model": f"{self.model.words}, up to {self.model.norm:.4g}"}
         missing = "" if self._kept is None else f", {self._values.size - self.count} missing"
@@ -430,8 +435,7 @@ class Data(Shown):
         return f", {100.0 * self.noise_level / size:.3g} % of the data" if size > 0.0 else ""
 
     def __repr__(self) -> str:
-        level = "unknown" if isinstance(self._law, Unknown) else f"{self.noise_level:.4g}"
-        return f"Data({self._values.size} values, noise_level={level})"
+        return f"Data({self._values.size} values, noise_level={self.level_words})"
 
 
 def _per_sensor(values: Any, data: Array, name: str, *, least: float = 0.0) -> Array:
@@ -442,9 +446,3 @@ def _per_sensor(values: Any, data: Array, name: str, *, least: float = 0.0) -> A
     if found.size and float(found.min()) < least:
         raise InputError(f"{name} is {float(found.min()):g}; expected at least {least:g}")
     return np.broadcast_to(found, data.shape)
-
-
-def _equal(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)

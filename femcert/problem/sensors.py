@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..errors import InputError, UncertifiedError
 from ..mesh.assembly import mass_form
 from ..mesh.elements import check_field_basis, constant_basis
 from ..mesh.geometry import diameters, is_affine, measures
-from ..mesh.integrate import covered_area, disc_averages, disc_matrix
+from ..mesh.integrate import disc_averages, disc_matrix, disc_overlaps
 from ..mesh.locate import Locator, interpolation_matrix
 from ..mesh.sample import MOST_ORDER, Sampler
 from ..mesh.vectors import is_vector, of_component, scalar_basis
@@ -185,7 +186,7 @@ class PointSensors(Sensors):
         check_field_basis(basis)
         self.component, scalar = component, scalar_basis(basis)
         self.points = sensor_points(basis, points)
-        cells = _inside(basis, self.points)
+        cells = _inside(Locator(basis.mesh), self.points)
         self.bounded = basis.mesh.dim() == 1
         rows = interpolation_matrix(scalar, self.points.T, cells)
         super().__init__(of_component(basis, rows, scalar, component), basis)
@@ -246,8 +247,9 @@ class AverageSensors(Sensors):
         extent = float(np.ptp(basis.mesh.p, axis=1).max())
         if not 1e-9 * extent < self.radius < 10.0 * extent:
             raise InputError(f"radius is {self.radius:g} on a mesh of size {extent:g}; expected something between")
-        _inside(basis, self.points)
-        rows = disc_matrix(scalar, self.points.T, self.radius)
+        locator = Locator(basis.mesh)
+        _inside(locator, self.points)
+        rows = disc_matrix(scalar, self.points.T, self.radius, index=locator.index)
         super().__init__(of_component(basis, rows, scalar, component), basis)
         total = np.asarray(rows.sum(axis=1)).ravel()
         if not np.allclose(total, 1.0, rtol=0.0, atol=1e-6):
@@ -256,6 +258,11 @@ class AverageSensors(Sensors):
             raise InputError(f"the disc of sensor {i} at {where} is too small to be told from a point")
 
     def representers(self) -> Representers | None:
+        """See `Sensors.representers`; made once."""
+        return self._representers
+
+    @cached_property
+    def _representers(self) -> Representers | None:
         """Constant densities inside the discs, so that only elements on their edges have a rest; None of vector fields.
 
         Raises
@@ -269,9 +276,9 @@ class AverageSensors(Sensors):
         mesh = self.basis.mesh
         if not is_affine(mesh):
             raise UncertifiedError("averages over discs are not exact on quadrilaterals that are no parallelograms")
-        parts = csr_matrix(disc_matrix(constant_basis(self.basis), self.points.T, self.radius)).T.tocsr()
-        area = measures(mesh)
-        height = 1.0 / covered_area(mesh, self.points.T, self.radius)
+        areas, covered = disc_overlaps(mesh, self.points.T, self.radius)
+        height, area = 1.0 / covered, measures(mesh)
+        parts = csr_matrix((diags(height) @ areas).T)
         means = csr_matrix(diags(1.0 / area) @ parts)
         # int d² = height int d, since d is either 0 or its height.
         rest = csr_matrix(parts @ diags(height) - means.multiply(parts))
@@ -372,8 +379,8 @@ def _spare(corners: int) -> int:
     return 1 if corners == 4 else 0
 
 
-def _inside(basis: Basis, points: Array) -> NDArray[np.int64]:
-    cells = Locator(basis.mesh).find(points.T)
+def _inside(locator: Locator, points: Array) -> NDArray[np.int64]:
+    cells = locator.find(points.T)
     outside = np.flatnonzero(cells < 0)
     if len(outside):
         i = outside[0]

@@ -312,4 +312,6 @@ def differences(field: Field, points: Points, step: float | Array) -> Array:
 
 def is_zero(field: Any) -> bool:
     """Whether a field is the number zero, so that nothing needs to be evaluated."""
+    if isinstance(field, Interpolant):
+        return not (field.exponential or field.dofs.any())
     return isinstance(field, Given) and np.isscalar(field.value) and float(field.value) == 0.0  # type: ignore[arg-type]

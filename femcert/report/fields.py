@@ -1,6 +1,6 @@
 """Fields of 1D and 2D meshes: as lines, images and surfaces on axes, and as pictures in a page.
 
-In a page they are vectors where the mesh is small, else an image inside the SVG.
+In a page they are vectors where the mesh is small, else an image inside the SVG; pixels where it is large.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from skfem import Basis, ElementLineP1, ElementTriP1
 
 from ..checks import Array
 from ..errors import InputError
+from ..mesh.elements import field_degree
 from ..mesh.vectors import components, is_vector, magnitude, nodal_vectors
 from . import style
 from .pictures import MAP, SOFT, Picture, axes_within, picture
+from .raster import Raster, raster_of
 
 # Above this, an image is smaller than the triangles it shows.
 MOST_VECTOR = 1500
@@ -146,8 +148,12 @@ def field_picture(
     def draw(figure: Any) -> None:
         axes = axes_within(figure, *MAP_MARGINS)
         look = {"cmap": style.SIGNED_MAP if signed else style.IMAGE_MAP, "vmin": low, "vmax": high}
-        joined = _joined(basis, values)
-        if joined is None:
+        raster = raster_of(basis.mesh)
+        joined = _joined(basis, values) if raster is None else None
+        if raster is not None:
+            image = _draw_pixels(axes, raster, basis, values, look)
+            _draw_arrows(axes, basis, values)
+        elif joined is None:
             image = draw_image(axes, basis, values, **look)
         else:
             triangles, z = joined
@@ -180,6 +186,12 @@ def elements_picture(name: str, title: str, mesh: Any, values: Array, most: floa
             return
         from matplotlib.collections import PolyCollection
 
+        raster = raster_of(mesh)
+        if raster is not None:
+            shown = raster.of_elements(mesh, values)
+            place: dict[str, Any] = {"origin": "lower", "extent": raster.extent, "interpolation": "nearest"}
+            _dress_map(figure, axes, axes.imshow(shown, cmap=style.MESH_MAP, vmin=0.0, vmax=top, **place))
+            return
         corners = np.moveaxis(mesh.p[:, mesh.t[: 3 if len(mesh.t) in (3, 6) else 4]], 0, 2)
         # One array, not a list of polygons, which takes far longer. Its extent is that of the mesh.
         image = PolyCollection(np.swapaxes(corners, 0, 1), array=values, cmap=style.MESH_MAP)
@@ -191,6 +203,18 @@ def elements_picture(name: str, title: str, mesh: Any, values: Array, most: floa
 
     size = (4.0, 2.5) if mesh.dim() == 1 else _map_size(mesh)
     return picture(name, title, draw, caption=caption, size=size)
+
+
+def _draw_pixels(axes: Any, raster: Raster, basis: Basis, values: Array, look: dict[str, Any]) -> Any:
+    """A field by pixels, in bands where it has no jumps."""
+    from matplotlib import colormaps
+    from matplotlib.colors import BoundaryNorm, Normalize
+
+    cmap, low, high = look["cmap"], look["vmin"], look["vmax"]
+    levels = np.linspace(low, high, BANDS + 1)
+    norm = Normalize(low, high) if field_degree(basis) == 0 else BoundaryNorm(levels, colormaps[cmap].N, clip=True)
+    place: dict[str, Any] = {"origin": "lower", "extent": raster.extent, "interpolation": "nearest"}
+    return axes.imshow(raster.of_field(basis, values), cmap=cmap, norm=norm, **place)
 
 
 def legend_above(axes: Any, left: float = 0.08) -> None:

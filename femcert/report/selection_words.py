@@ -290,7 +290,7 @@ def _problem_rows(scene: Scene) -> list[tuple[str, str]]:
     ]
     if scene.data is not None:
         weighted = "" if scene.data.covariance is None else ", weighted by their covariance"
-        rows.append(("noise level", f"{scene.data.noise_level:.4g}{weighted}"))
+        rows.append(("noise level", f"{scene.data.level_words}{weighted}"))
     return rows
 
 

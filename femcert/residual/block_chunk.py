@@ -119,12 +119,22 @@ class Chunk:
 
     def curls(self, varies: bool) -> Array:
         """``curl phi`` of the local stream functions, weighted like fluxes: ``(elements, rows, functions)``."""
-        key = "curls", varies
+        return self._derivatives("curls", varies)
+
+    def gradients(self, varies: bool) -> Array:
+        """``a grad phi`` of the same functions, weighted likewise."""
+        return self._derivatives("gradients", varies)
+
+    def _derivatives(self, which: str, varies: bool) -> Array:
+        key = which, varies
         if key not in self._kept:
             space = self.whole.tools.space
             _, slopes = self.sampler.table(space.elem)
             slope = [self._physical(part) for part in slopes]
-            fields = np.array([[s[1], -s[0]] for s in slope])
+            if which == "curls":
+                fields = np.array([[s[1], -s[0]] for s in slope])
+            else:
+                fields = np.array([self.A * s for s in slope])
             if space.element_signs is not None:
                 fields = fields * space.element_signs[:, None, self.elements, None]
             self._kept[key] = self._weighted(fields, varies)

@@ -13,6 +13,8 @@ from ..checks import Array
 from ..errors import UncertifiedError
 from ..linalg import Factorization
 from ..linalg.accuracy import EPS
+from ..mesh.assembly import diffusion_matrix, is_linear_on_triangles
+from ..mesh.elements import mass_matrix
 from ..problem.forward import dense
 from ..problem.strong import Interpolant, StrongForm
 from .block_chunk import Columns
@@ -56,6 +58,8 @@ class EnergyErrors:
         Gram matrices, see above.
     single
         Upper bounds of the energy errors of the columns.
+    gradient
+        ``‖P a^-1/2 t_c‖² >= c' gradient c`` with the projection P on gradients of states; None where it is not known.
     """
 
     states: Array
@@ -64,6 +68,7 @@ class EnergyErrors:
     rest: Array
     total: Array
     single: Array
+    gradient: Array | None = None
 
     def beside(self, gram: Array, norms: Array) -> EnergyErrors:
         """With further functionals in the residuals, known by a Gram matrix, and by the norms of the single ones."""
@@ -101,17 +106,33 @@ def products(adjoint: EnergyErrors, states: EnergyErrors, cross: Array, remainde
         ‖(M - X/2) c‖ <= (g/2 + o) (c'Gc)^1/2 + (g + o) (c'Oc)^1/2    for all c,
 
     G and O the Gram matrices `flux` and `rest` of the states, g² and o² the largest eigenvalues of those of the adjoint
-    states.
+    states. Where it is known how much of the fluxes are gradients, ``‖P t_c‖² >= c'Lc``, more of X may be taken:
+    ``(a^-1 t*, P t) = (a^-1 t*, t) - (a^-1 (1 - P) t*, (1 - P) t)``, so with p² the largest eigenvalue of ``G* - L*``
+
+        ‖(M - X) c‖ <= p (c'(G - L)c)^1/2 + o (c'Gc)^1/2 + (g + o) (c'Oc)^1/2.
 
     Returns
     -------
     known, spread
-        ``X / 2``, and a Gram matrix S with ``‖(M - X/2) c‖² <= c'Sc``.
+        ``X / 2`` or X, whichever leaves less, and a Gram matrix S with ``‖(M - known) c‖² <= c'Sc``.
     """
     g, o = (float(np.sqrt(largest(gram))) for gram in (adjoint.flux, adjoint.rest))
     missed = remainder * g * float(np.sqrt(largest(states.flux)))
-    parts = [(0.5 * g + o) ** 2 * states.flux, (g + o) ** 2 * states.rest, missed**2 * np.eye(len(states.flux))]
-    return 0.5 * cross, combined(parts)
+    others = [(g + o) ** 2 * states.rest, missed**2 * np.eye(len(states.flux))]
+    half = combined([(0.5 * g + o) ** 2 * states.flux, *others])
+    if adjoint.gradient is None or states.gradient is None:
+        return 0.5 * cross, half
+    left, right = (_no_gradients(block.flux, block.gradient) for block in (adjoint, states))
+    whole = combined([largest(left) * right, o**2 * states.flux, *others])
+    return (cross, whole) if largest(whole) < largest(half) else (0.5 * cross, half)
+
+
+def _no_gradients(flux: Array, gradient: Array | None) -> Array:
+    """A Gram matrix above ``‖(1 - P) t_c‖²``."""
+    assert gradient is not None
+    values, vectors = np.linalg.eigh(flux - gradient)
+    slack = len(flux) * EPS * float(np.trace(flux))
+    return np.asarray((vectors * (np.maximum(values, 0.0) + slack)) @ vectors.T)
 
 
 def isotropic(norms: Array) -> Array:
@@ -221,13 +242,15 @@ def _for_blocks(workspace: Workspace, r: WeakResidual, rule: Quadrature) -> bool
 def _operator(r: WeakResidual) -> Any:
     """``a(phi_j, phi_i)`` by the rule of a residual, sparse, on all dofs."""
     basis, shape = r.basis, (r.basis.N, r.basis.N)
+    part = r.traces.basis if r.traces.coefficient.any() else None
+    if is_linear_on_triangles(basis) and part is None and not r.norm.C.any():
+        return diffusion_matrix(basis, r.sampler.means(r.norm.A)[:, None])
     dofs, rows, columns, values = basis.element_dofs, [], [], []
     for j, probe in enumerate(probes(r)):
         rows.append(dofs)
         columns.append(np.broadcast_to(dofs[j], dofs.shape))
         values.append(-r.sampler.local_moments(basis.elem, probe.source, -probe.flux).T)
-    part = r.traces.basis
-    if part is not None and r.traces.coefficient.any():
+    if part is not None:
         phi = [np.broadcast_to(np.asarray(part.basis[i][0]), part.dx.shape) for i in range(part.Nbfun)]
         weighted = [r.traces.coefficient * part.dx * value for value in phi]
         for i, j in np.ndindex(part.Nbfun, part.Nbfun):
@@ -239,7 +262,10 @@ def _operator(r: WeakResidual) -> Any:
 
 def _solved(r: WeakResidual, operator: Any, block: Columns, factor: Factorization, free: Any) -> tuple[Columns, Array]:
     """The block with states that solve the discrete problem with exact integrals, and their residuals."""
-    moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
+    if block.basis is r.basis:
+        moments = mass_matrix(r.basis)
+    else:
+        moments = source_moments(r.sampler, r.basis.elem, r.basis.element_dofs, r.basis.N, block.basis)
     inner, moments = operator[free][:, free], moments[free]
     found, left = np.take(block.states, free, axis=0), np.empty((len(free), block.count))
     for here in batches(block.count, max(BATCH // r.basis.N, 1)):
@@ -309,7 +335,7 @@ def _errors(
     rest = extra if parts.oscillation is None else combined([stretch * parts.oscillation, extra])
     total = combined([stretch * parts.both, extra])
     single = np.sqrt(np.diag(stretch * parts.both)) + float(np.sqrt(extra[0, 0]))
-    return EnergyErrors(block.states, left, stretch * parts.flux, rest, total, single)
+    return EnergyErrors(block.states, left, stretch * parts.flux, rest, total, single, parts.gradient)
 
 
 def single_errors(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, diags, vstack
+from scipy.sparse import csc_matrix, csr_matrix, diags, vstack
 
 from ..checks import Array
 from ..mesh.sample import Sampler
@@ -22,8 +22,6 @@ from .weak import WeakResidual
 
 # Bends below this, relative to the normal components, are rounding.
 STRAIGHT = 1e-13
-# Vertices whose corners are paired at once.
-FANS = 100_000
 
 
 def probes(r: WeakResidual) -> Iterator[WeakResidual]:
@@ -46,6 +44,13 @@ def scattered(rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> A
     if not kept.all():
         i, j, v = i[kept], j[kept], v[kept]
     return csr_matrix((v, (i, j)), shape=shape)
+
+
+def by_rows(columns: Any, values: Any, count: int) -> Any:
+    """Sparse matrix whose rows have the same number of entries: ``(entries, rows)`` columns and values."""
+    j, v = np.asarray(columns, dtype=np.int32), np.asarray(values)
+    starts = np.arange(0, j.size + 1, len(j), dtype=np.int32)
+    return csr_matrix((v.T.ravel(), j.T.ravel(), starts), shape=(j.shape[1], count))
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,7 @@ class FluxMaps:
 
     def of_source(self, basis: Any) -> Any:
         """From sources, finite-element functions of a basis on the mesh."""
-        mesh, sampler = self.sampler.mesh, self.sampler
-        balance = source_moments(sampler, mesh.elem(), _corners(mesh), mesh.t.size, basis)
+        balance = _corner_moments(self.sampler, basis)
         flows = self.corrections @ balance
         return flows.tocsr() if self.merged else vstack([flows, flows]).tocsr()
 
@@ -82,6 +86,10 @@ def source_moments(sampler: Sampler, element: Any, dofs: NDArray[np.int64], size
     """``(psi_j, phi_i)`` with the local functions of an element, whose dofs are given, sparse ``(size, sources)``."""
     none = np.zeros((len(sampler.X), 1, 1))
     values, _ = sampler.table(basis.elem)
+    if len(values) == 1:
+        # Of constants.
+        local = sampler.local_moments(element, values[0][None], none).T
+        return by_rows(dofs, np.broadcast_to(local, dofs.shape), size).T.tocsr()
     rows, columns, data = [], [], []
     for j, value in enumerate(values):
         local = sampler.local_moments(element, value[None], none).T
@@ -91,13 +99,22 @@ def source_moments(sampler: Sampler, element: Any, dofs: NDArray[np.int64], size
     return scattered(rows, columns, data, (size, basis.N))
 
 
+def _corner_moments(sampler: Sampler, basis: Any) -> Any:
+    """``(psi_j, hat_i)_K`` for each corner, sparse ``(corners, sources)``."""
+    none, mesh = np.zeros((len(sampler.X), 1, 1)), sampler.mesh
+    values, _ = sampler.table(basis.elem)
+    moments = [sampler.local_moments(mesh.elem(), value[None], none).T.ravel() for value in values]
+    columns = [np.tile(dofs, len(mesh.t)) for dofs in basis.element_dofs]
+    return by_rows(columns, np.broadcast_to(moments, (len(values), mesh.t.size)), basis.N)
+
+
 def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
     """The matrices for a residual of the zero state without source and boundary data: it gives coefficient and rule.
 
     On natural facets the data are ``-alpha u`` with alpha constant along each facet.
     """
     patches, mesh = tools.patches, tools.mesh
-    slots, facets = mesh.t2f.size, mesh.facets.shape[1]
+    facets = mesh.facets.shape[1]
     weights = 1.0 / r.sampler.means(r.norm.A)
     first_end = patches.ends[:, 0].ravel() == 0
     at_ends, bends, imbalances = [], [], []
@@ -107,13 +124,11 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
         at_ends.append((np.where(first_end, first, second), np.where(first_end, second, first)))
         bends.append(bend)
         imbalances.append(r.sampler.local_moments(mesh.elem(), probe.source, -probe.flux).T)
-    element = np.arange(slots) % mesh.nelements
-    columns = [dofs[element] for dofs in r.basis.element_dofs]
+    columns = np.array([np.tile(dofs, len(mesh.t2f)) for dofs in r.basis.element_dofs], dtype=np.int32)
     average = _average(patches, weights)
 
     def from_state(values: list[Array]) -> Any:
-        rows = [np.arange(slots)] * len(values)
-        return average @ scattered(rows, columns, values, (slots, r.basis.N))
+        return average @ by_rows(columns, values, r.basis.N)
 
     natural = _natural(patches, r)
     merged = bends[0] is None and natural is None and all(np.array_equal(*pair) for pair in at_ends)
@@ -127,14 +142,13 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
         ends = [part + extra for part, extra in zip(ends, natural[:2], strict=True)]
         bent = None if bent is None else bent + natural[2]
     averaged = vstack(ends).tocsr()
-    at = [np.broadcast_to(dofs, mesh.t.shape) for dofs in r.basis.element_dofs]
-    balance = scattered([_corners(mesh)] * len(at), at, imbalances, (mesh.t.size, r.basis.N))
-    through = _through_corners(patches)
-    if merged:
-        through = through[:, :facets] + through[:, facets:]
+    at = [np.tile(dofs, len(mesh.t)) for dofs in r.basis.element_dofs]
+    balance = by_rows(at, [np.broadcast_to(part, mesh.t.shape).ravel() for part in imbalances], r.basis.N)
+    through = _through_corners(patches, merged)
     corrections = _corrections(patches, weights, r.traces.essential)
     flows = corrections @ (balance + through @ averaged)
     state = (averaged + (flows if merged else vstack([flows, flows]))).tocsr()
+    state.eliminate_zeros()
     return FluxMaps(state, merged, _bent(tools, bent, abs(averaged).max()), corrections, r.sampler)
 
 
@@ -146,10 +160,8 @@ def _average(patches: Patches, weights: Array) -> Any:
     """Weighted averages over the two sides of each facet: ``(facets, slots)``."""
     elements, (one, two), inner = patches.mesh.nelements, patches.slots, ~patches.boundary
     first, second = weights[one % elements], np.where(inner, weights[two % elements], 0.0)
-    total, facets = first + second, np.arange(len(one))
-    rows, columns = [facets, facets[inner]], [one, two[inner]]
-    values = [first / total, -(second / total)[inner]]
-    return scattered(rows, columns, values, (len(one), patches.mesh.t2f.size))
+    total = first + second
+    return by_rows([one, np.where(inner, two, one)], [first / total, -second / total], patches.mesh.t2f.size)
 
 
 def _natural(patches: Patches, r: WeakResidual) -> Any:
@@ -180,18 +192,25 @@ def _bent(tools: Equilibration, bend: Any, size: float) -> Any:
     return (place @ bend).tocsr()
 
 
-def _through_corners(patches: Patches) -> Any:
-    """``<gamma, hat>_dK`` for each corner: ``(corners, 2 facets)``."""
+def _through_corners(patches: Patches, merged: bool) -> Any:
+    """``<gamma, hat>_dK`` for each corner: ``(corners, 2 facets)``, or ``(corners, facets)`` where both ends agree."""
     mesh, facets = patches.mesh, patches.mesh.facets.shape[1]
-    corner = _corners(mesh)
-    rows, columns, values = [], [], []
-    for l, pair in enumerate(patches.local):
-        for k, vertex in enumerate(pair):
-            for end, share in ((k, 3.0), (1 - k, 6.0)):
-                rows.append(corner[vertex])
-                columns.append(patches.ends[l, end] * facets + mesh.t2f[l])
+    columns, values = [], []
+    for vertex in range(len(mesh.t)):
+        for l, pair in enumerate(patches.local):
+            if vertex not in pair:
+                continue
+            k = pair.index(vertex)
+            for end, share in [(k, 2.0)] if merged else [(k, 3.0), (1 - k, 6.0)]:
+                first = 0 if merged else patches.ends[l, end] * facets
+                columns.append(first + mesh.t2f[l])
                 values.append(patches.signs[l] / share)
-    return scattered(rows, columns, values, (mesh.t.size, 2 * facets))
+    width = len(columns) // len(mesh.t)
+
+    def by_corner(parts: list[Array]) -> Array:
+        return np.array(parts).reshape(len(mesh.t), width, -1).transpose(1, 0, 2).reshape(width, -1)
+
+    return by_rows(by_corner(columns), by_corner(values), facets if merged else 2 * facets)
 
 
 def _corrections(patches: Patches, weights: Array, essential: NDArray[np.int64]) -> Any:
@@ -218,23 +237,25 @@ def _corrections(patches: Patches, weights: Array, essential: NDArray[np.int64])
     free = closed | (enters_free & leaves_free)
     constant = np.where(free, best, np.where(enters_free, 1.0, 0.0))
     stuck = ~closed & ~leaves_free
-    rows, columns, values = [], [], []
-    for low in range(0, fans.shape[1], FANS):
-        some = slice(low, min(low + FANS, fans.shape[1]))
-        # All pairs of corners around the same vertex, fan by fan.
-        fan, place = (index.astype(np.int32) for index in np.nonzero(inside[:, some].T))
-        fan += low
-        at, share = corner[place, fan].astype(np.int32), constant[place, fan]
-        often, start = length[fan], np.cumsum(length[some]) - length[some]
-        row = np.repeat(np.arange(len(fan), dtype=np.int32), often)
-        within = np.arange(len(row), dtype=np.int32) - np.repeat((np.cumsum(often) - often).astype(np.int32), often)
-        other = start[fan - low].astype(np.int32)[row] + within
-        flow = share[other] - (within <= place[row])
-        flow[(stuck[fan] & (place == often - 1))[row]] = 0.0
-        out = exits[place, fan]
-        opens = ~closed[fan]
-        inward = entry[fan[opens]]
-        rows += [facets[out].astype(np.int32)[row], facets[inward].astype(np.int32)]
-        columns += [at[other], at[opens]]
-        values += [signs[out][row] * flow, -signs[inward] * share[opens]]
-    return scattered(rows, columns, values, (count, mesh.t.size))
+    outward: list[Array] = []
+    parts: list[tuple[Any, Array]] = []
+    # Fans of one length at a time: each flow is a combination of all balances of its fan.
+    for size in np.unique(length):
+        chosen = np.flatnonzero(length == size)
+        corners, share = corner[:size, chosen].T.astype(np.int32), constant[:size, chosen].T
+        flow = share[:, None, :] - np.tri(size)
+        flow[stuck[chosen], -1] = 0.0
+        out = exits[:size, chosen].T
+        flow *= signs[out][:, :, None]
+        outward.append(facets[out].ravel())
+        parts.append((np.repeat(corners, size, axis=0), flow.reshape(-1, size)))
+        opens = ~closed[chosen]
+        inward = entry[chosen[opens]]
+        outward.append(facets[inward])
+        parts.append((corners[opens], -signs[inward][:, None] * share[opens]))
+    starts = np.concatenate([[0], np.cumsum(np.repeat([c.shape[1] for c, _ in parts], [len(c) for c, _ in parts]))])
+    indices, data = (np.concatenate([part[i].ravel() for part in parts]) for i in (0, 1))
+    flows = csr_matrix((data, indices, starts.astype(np.int32)), shape=(len(starts) - 1, mesh.t.size))
+    through = np.concatenate(outward).astype(np.int32)
+    gather = csc_matrix((np.ones(len(through)), through, np.arange(len(through) + 1)), shape=(count, len(through)))
+    return gather.tocsr() @ flows

@@ -19,7 +19,7 @@ from ..checks import Array
 from ..mesh.elements import degree
 from ..problem.forward import dense
 from .block_chunk import Columns, Ground, Part
-from .block_maps import scattered
+from .block_maps import by_rows, scattered
 from .blocks import Misfits
 from .flux import FacetFlux
 from .patches import Patches
@@ -49,7 +49,11 @@ class PlainFluxes:
         root = np.sqrt(self.area / self.conductivity)
         scale = diags(np.concatenate([root, root]))
         self._to_centre, self._divergence = scale @ to_centre, diags(np.sqrt(self.area)) @ divergence
-        self._constants = (self._to_centre @ maps.state - scale @ _gradients(ground)).tocsr()
+        means, gradients = self._to_centre @ maps.state, scale @ _gradients(ground)
+        # SciPy adds matrices with sorted columns several times faster.
+        means.sort_indices()
+        gradients.sort_indices()
+        self._constants = (means - gradients).tocsr()
         self._balance = (self._divergence @ maps.state).tocsr()
 
     def misfits(self) -> tuple[list[Misfits], dict[tuple[int, int], Array]]:
@@ -123,46 +127,40 @@ def _part(ground: Ground, block: Columns) -> Part:
 
 def _triangle_maps(patches: Patches, area: Array) -> tuple[Any, Any]:
     """From flows through facets to the flux in the centres, first all first components, and to its divergence."""
-    mesh, elements = patches.mesh, np.arange(patches.mesh.nelements)
+    mesh = patches.mesh
     corners = mesh.p[:, mesh.t]
     centre = corners.mean(axis=1)
-    rows, columns, values, sums = [], [], [], []
+    along: list[list[Array]] = [[], []]
+    sums = []
     for l, pair in enumerate(patches.local):
         opposite = corners[:, ({0, 1, 2} - set(pair)).pop()]
         for axis in (0, 1):
-            rows.append(axis * len(elements) + elements)
-            columns.append(mesh.t2f[l])
-            values.append(patches.signs[l] * (centre[axis] - opposite[axis]) / (2.0 * area))
+            along[axis].append(patches.signs[l] * (centre[axis] - opposite[axis]) / (2.0 * area))
         sums.append(patches.signs[l] / area)
     count = mesh.facets.shape[1]
-    to_centre = scattered(rows, columns, values, (2 * len(elements), count))
-    return to_centre, scattered([elements] * 3, list(mesh.t2f), sums, (len(elements), count))
+    to_centre = by_rows(np.hstack([mesh.t2f, mesh.t2f]), np.hstack([np.array(part) for part in along]), count)
+    return to_centre, by_rows(mesh.t2f, sums, count)
 
 
 def _gradients(ground: Ground) -> Any:
     """``a grad u`` on the triangles, ``(2 elements, dofs)``."""
     r = ground.r
-    elements = np.arange(r.sampler.mesh.nelements)
+    elements = r.sampler.mesh.nelements
     _, slopes = r.sampler.table(r.basis.elem)
-    rows, columns, values = [], [], []
-    for dofs, slope in zip(r.basis.element_dofs, slopes, strict=True):
-        field = r.norm.A * r.sampler.physical([np.broadcast_to(part[:1], (len(elements), 1)) for part in slope])
-        for axis in (0, 1):
-            rows.append(axis * len(elements) + elements)
-            columns.append(dofs)
-            values.append(field[axis, :, 0])
-    return scattered(rows, columns, values, (2 * len(elements), r.basis.N))
+    values = []
+    for slope in slopes:
+        field = r.norm.A * r.sampler.physical([np.broadcast_to(part[:1], (elements, 1)) for part in slope])
+        values.append(field[:, :, 0].ravel())
+    return by_rows(np.hstack([r.basis.element_dofs] * 2), values, r.basis.N)
 
 
 def _means(ground: Ground, block: Columns) -> Any:
     """Means of the sources on the elements, dense or sparse ``(elements, columns)``."""
     sampler = ground.r.sampler
-    elements = np.arange(sampler.mesh.nelements)
     psi, _ = sampler.table(block.basis.elem)
     shares = psi @ sampler.W / sampler.W.sum()
-    values = [np.full(len(elements), share) for share in shares]
-    means = scattered([elements] * len(psi), list(block.basis.element_dofs), values, (len(elements), block.basis.N))
-    return means @ block.sources
+    dofs = block.basis.element_dofs
+    return by_rows(dofs, np.broadcast_to(shares[:, None], dofs.shape), block.basis.N) @ block.sources
 
 
 def _oscillation(ground: Ground, basis: Any, area: Array) -> Any:

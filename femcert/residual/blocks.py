@@ -7,7 +7,7 @@ combination is a quadratic form in c.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +21,17 @@ from .block_chunk import Chunk, Columns, Ground, Part, with_bubbles
 from .block_maps import flux_maps
 from .equilibrate import ENOUGH
 from .flux import FacetFlux
-from .hierarchy import block_conjugate_gradients
+from .hierarchy import ElementMatrices, block_conjugate_gradients
 from .quadrature import Quadrature
 from .weak import WeakResidual
 from .workspace import Workspace
 
 # Numbers in the arrays of a chunk of elements, of a batch of stream functions, and of those that are improved at once.
 CHUNK, BATCH, AT_ONCE = 6_000_000, 120_000_000, 6_000_000
+# Numbers in test functions up to which they pay; steps towards them, as for stream functions.
+TESTED, TEST_STEPS, TEST_ENOUGH = 4_000_000, 12, 0.01
+# Combinations of test functions below this part of the largest are left out.
+DEPENDENT = 1e-8
 # Above so many numbers stream functions are kept in single precision.
 DOUBLE = 10_000_000
 
@@ -46,12 +50,15 @@ class Misfits:
         Of a number for each combination that is at least ``(sum_K (flux_K + oscillation_K)²)^1/2``.
     lacking
         Root of the sum over columns of the squared L2 norms of what is missing in the balance of the elements.
+    gradient
+        Of parts of the fluxes that are ``a grad v`` with v zero on the Dirichlet boundary, from below; or None.
     """
 
     flux: Array
     oscillation: Array | None
     both: Array
     lacking: float = 0.0
+    gradient: Array | None = None
 
 
 class BlockFluxes:
@@ -107,7 +114,8 @@ class BlockFluxes:
         for part in self.parts:
             matrix = A.astype(part.stream.dtype)
             for chosen in batches(part.columns.count, most):
-                pull, square = self._pull(part.some(chosen))
+                pull, square = self._pull(part.some(chosen), Chunk.curls)
+                np.negative(pull, out=pull)
                 for few in batches(pull.shape[1], at_once):
                     right = np.ascontiguousarray(pull[:, few])
                     pull[:, few] = block_conjugate_gradients(
@@ -115,15 +123,15 @@ class BlockFluxes:
                     )
                 part.stream[:, chosen] = pull
 
-    def _pull(self, part: Part) -> tuple[Any, Array]:
-        """Minus ``(a^-1 t_j, curl phi)`` for the stream functions phi, and ``‖a^-1/2 t_j‖²``."""
+    def _pull(self, part: Part, derivatives: Callable[[Chunk, bool], Array]) -> tuple[Any, Array]:
+        """``(a^-1 t_j, d)`` for derivatives d of the stream functions, and ``‖a^-1/2 t_j‖²``."""
         n = part.columns.count
         pull, square = np.zeros((self.tools.space.N, n), dtype=part.stream.dtype), np.zeros(n)
         for chunk in self.chunks(n):
-            T, curls = chunk.fluxes(part), chunk.curls(part.varies)
+            T, fields = chunk.fluxes(part), derivatives(chunk, part.varies)
             square += np.einsum("erc,erc->c", T, T)
             dofs, place = np.unique(chunk.stream_dofs, return_inverse=True)
-            local = -(curls.transpose(0, 2, 1) @ T)
+            local = fields.transpose(0, 2, 1) @ T
             gather = csr_matrix((np.ones(place.size), (place.ravel(), np.arange(place.size))))
             pull[dofs] += gather @ local.reshape(-1, n)
         return pull, square
@@ -141,7 +149,32 @@ class BlockFluxes:
                 fluxes.append(T)
             for i, j in pairs:
                 cross[i, j] += _common(fluxes[i], fluxes[j])
-        return [sums.result() for sums in found], cross
+        gradients = self._gradient_parts()
+        return [replace(sums.result(), gradient=own) for sums, own in zip(found, gradients, strict=True)], cross
+
+    def _gradient_parts(self) -> list[Array | None]:
+        """``sup_v (t_c, grad v)² / (a grad v, grad v)`` from below, as Gram matrices; None where it is not computed.
+
+        Test functions are those of the enriched space to which some conjugate gradients lead, one for each column, and
+        all combinations of them.
+        """
+        r, space, mesh = self.r, self.tools.space, self.r.sampler.mesh
+        simple = self.ground.polynomial and not (r.norm.C.any() or r.traces.coefficient.any())
+        if not simple or space.N * sum(part.columns.count for part in self.parts) > TESTED:
+            return [None] * len(self.parts)
+        matrices = ElementMatrices(space, mesh, r.sampler.means(r.norm.A))
+        free = np.ones(space.N, dtype=bool)
+        free[mesh.facets[:, r.traces.essential]] = False
+        free[space.on_facets[:, r.traces.essential]] = False
+        K = matrices.assembled()
+        found: list[Array | None] = []
+        for part in self.parts:
+            pull, square = self._pull(part, Chunk.gradients)
+            V = block_conjugate_gradients(
+                K, pull, matrices.diagonal, free, steps=TEST_STEPS, enough=TEST_ENOUGH, square=square
+            )
+            found.append(_largest_quotients(V.T @ (K @ V), V.T @ pull))
+        return found
 
     def single(self, block: int, weights: Array) -> FacetFlux:
         """The flux of one combination of a block, as `majorant` takes it."""
@@ -155,6 +188,14 @@ class BlockFluxes:
         source = r.sampler.values(part.columns.basis, F) - r.norm.C * r.sampler.values(r.basis, U)
         flux = with_bubbles(self.tools.patches, gamma, source, r.sampler, self.tools.degree, part.varies)
         return replace(flux, space=self.tools.space, stream=stream)
+
+
+def _largest_quotients(gram: Array, values: Array) -> Array:
+    """``sup_v (v' values c)² / v' gram v`` as a quadratic form in c, from below."""
+    sizes, turn = np.linalg.eigh((gram + gram.T) / 2.0)
+    kept = sizes > DEPENDENT * max(float(sizes[-1]), 0.0)
+    seen = (turn[:, kept] / np.sqrt(sizes[kept])).T @ values
+    return np.asarray((1.0 - DEPENDENT) * (seen.T @ seen))
 
 
 def ground_of(workspace: Workspace, r: WeakResidual, rule: Quadrature) -> Ground:

@@ -312,15 +312,20 @@ def _sampled(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
 class BrokenField:
     """A sampled vector field as polynomials on the elements, without any continuity."""
 
-    trace_degree = 2
-
     def __init__(self, sampler: Sampler, field: Array, degree: int) -> None:
+        self.field, self.trace_degree = field, 2
+        if field.shape[2] == 1:
+            # Constant on the elements.
+            self.trace_degree = 0
+            return
         self.elem, fit = nodal_fit(sampler, degree)
         whole = np.broadcast_to(field, (len(field), sampler.mesh.nelements, len(sampler.W)))
         self.nodes = [component @ fit.T for component in whole]
 
     def at(self, sampler: Sampler) -> tuple[Array, Array]:
         """Values and divergence."""
+        if not self.trace_degree:
+            return self.field, np.zeros((self.field.shape[1], 1))
         phi, slopes = sampler.table(self.elem)
         values = np.array([nodes @ phi for nodes in self.nodes])
         divergence = np.zeros(values.shape[1:])

@@ -107,7 +107,8 @@ class Tikhonov:
                 raise InputError(f"{k} coordinates and {m} data are too many for bounds or a total variation")
             metric = None if self._varies else self._metric(space)
             weight = self.weight if self._varies else self._weight(problem, data, metric)
-            c, optimality = regularized(*whitened(forward, data), space, metric, weight, bounds, data.noise_level)
+            level = self._level(data)
+            c, optimality = regularized(*whitened(forward, data), space, metric, weight, bounds, level)
             return Candidate.from_coefficients(problem, c, optimality=optimality, name="baseline")
         metric = self._metric(space)
         if min(k, m) > MOST_DENSE_ROWS:
@@ -138,7 +139,11 @@ class Tikhonov:
         if self.weight is not None:
             return self.weight
         assert self.choose is not None
-        return choose_weight(ridge, self.choose, noise_level=data.noise_level, observations=m)
+        return choose_weight(ridge, self.choose, noise_level=self._level(data), observations=m)
+
+    def _level(self, data: Data) -> float:
+        """The noise level where it counts: otherwise it need not be known."""
+        return data.noise_level if self.choose == "discrepancy" else 0.0
 
     def _given(self) -> float:
         if self.weight is None:

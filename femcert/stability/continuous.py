@@ -35,7 +35,8 @@ class MapError:
     forward
         ``F_h`` of the mesh, corrected by the residuals on adjoint states.
     centre
-        F_h with half of what the fluxes of states and adjoint states have in common.
+        F_h with half of what the fluxes of states and adjoint states have in common, or all of it
+        (`femcert.residual.block_errors.products`).
     spread
         A Gram matrix: ``‖(F - centre) x‖² <= x' spread x`` for every x, with the exact F.
     columns, rows
@@ -80,7 +81,7 @@ def continuous_error(problem: Problem, data: Data | None) -> MapError:
     Otherwise it must offer the strong form of an elliptic equation with an unknown source, as `EllipticSource` does.
     For the column with state u, discrete state u_h and residual r, and a sensor with adjoint states z and z_h,
     ``H(u - u_h) = a(u - u_h, z) = r(z_h) + a(u - u_h, z - z_h)``; the first term is computed (it is rounding for a
-    Galerkin state). Of the second one half is known from equilibrated fluxes, and the rest is bounded for all
+    Galerkin state). Of the second one half or more is known from equilibrated fluxes, and the rest is bounded for all
     combinations of columns and sensors at once (`femcert.residual.block_errors.products`). The class is that of the
     finite-element functions that the columns of the space are; where the space offers functions of which these are
     interpolants (sines, cosines, declared polynomials), the functions themselves, with what interpolation leaves out.
@@ -241,10 +242,10 @@ class SourceMap:
             C = bounds.friedrichs()
             states = states.beside(C**2 * beyond.gram, C * np.sqrt(np.diag(beyond.gram)))
             states = states.beside(C**2 * isotropic(missed), C * missed)
-        half, spread = products(sensors, states, cross, found.remainder)
+        shared, spread = products(sensors, states, cross, found.remainder)
         return KnownMap(
             forward=forward,
-            centre=forward + half,
+            centre=forward + shared,
             spread=combined([spread, unseen**2 * np.eye(B.shape[1])]),
             columns=states.single,
             rows=sensors.single,

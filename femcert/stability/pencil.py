@@ -15,6 +15,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csc_matrix, issparse
 
 from ..checks import Array
@@ -320,6 +321,43 @@ class Pencils:
         if not is_definite((nu * T - coupled) * outer):
             nu = max(nu, dense_largest_eigenpair(coupled * outer, T * outer)[0])
         return kept / nu - kappa * (self.ball.shift + self.ball.rounding), self._vector(scale * y)
+
+    def beside(self, nu: float, turn: Array | None = None) -> tuple[Array, Array, float, float] | None:
+        """What ``‖v + y‖_Q² - nu (y' T(1) y)`` is at most over all y, for ``v = (L + shift M)^-1 F' g``.
+
+        It is at most ``g' V' (I - D / nu)^-1 V g`` where the matrix is positive definite: with ``R' R`` the form
+        ``M_UU + C' C / (nu - theta_W)`` that bounds M for given parts in U, ``D = R T_UU^-1 R'``.
+
+        Parameters
+        ----------
+        nu
+            Above that of `least`.
+        turn
+            As for `weighed`: v is then ``L^-1 F' R' g``.
+
+        Returns
+        -------
+        tuple
+            V, D, how many times ``‖y‖_Q²`` is lost per nu, and by which part of ``‖v‖_Q`` the shift moves v; None where
+            rounding or the shift hide it.
+        """
+        kept = self._kept * (1.0 - 2.0 * self._leak) * (1.0 - self.ball.relative)
+        # M <= theta (L + shift M), so that M <= theta / (1 - shift theta) L.
+        bent = self.ball.shift * (1.01 * float(np.linalg.norm(self._mass, 2)) + self._rest)
+        if self._mixed is not None or not (kept > 0.5 and kept * nu > (1.0 + APART) * self._rest and bent < 0.5):
+            return None
+        T = kept * (self._observed + self._form)
+        scale = 1.0 / np.sqrt(np.diag(T))
+        values, Q = np.linalg.eigh(self._mass + self._coupling / (kept * nu - self._rest))
+        R = np.sqrt(np.maximum(values, 0.0) + len(values) * EPS * values[-1])[:, None] * Q.T
+        try:
+            root = cholesky(T * np.outer(scale, scale), lower=True)
+        except np.linalg.LinAlgError:
+            return None
+        half = solve_triangular(root, scale[:, None] * R.T, lower=True)
+        seen = self._combine.T @ self._seen
+        lifted = np.linalg.solve(self._form, (seen if turn is None else turn @ seen).T)
+        return R @ lifted, half.T @ half, self.ball.shift + self.ball.rounding, bent / (1.0 - bent)
 
     def _vector(self, y: Array) -> Array:
         r = len(self._turn)

@@ -31,13 +31,17 @@
     radius = 0.05
 
     [class.ball]                    # optional, as are [class.remainder] and [class.bounds]
-    radius = 5.0
+    radius = 5.0                    # or samples = "truths.npz"
     norm = "h1"
     length = 0.2
 
     [data]
     file = "data.csv"               # columns x, y, value, and std unless it is said here
-    std = 0.01                      # standard deviation; also relative, covariance; or noise_level
+    std = 0.01                      # standard deviation, or "unknown"; also relative, covariance, repeats, noise_level
+    confidence = 0.95
+
+    [data.model]                    # optional: errors of the model; or matrix and size
+    samples = "differences.csv"
     confidence = 0.95
 
     [regions]                       # optional: what the data refute there is not accepted
@@ -48,9 +52,9 @@
     choose = "discrepancy"          # or file = "baseline.vtu", a reconstruction as below
 
     [candidate]                     # or several: [candidate.pinn], [candidate.operator]
-    file = "candidate.vtu"          # fields "parameter" and, if there is one, "state"
+    file = "candidate.vtu"          # fields "parameter" and, if there is one, "state"; or kind, a solver
 
-    [rule]                          # without it: dominance
+    [rule]                          # without it: dominance; "calibrated" and "conformal" need samples, and solvers
     kind = "operational"
     pde = 0.1
     tolerance = 0.0
@@ -70,9 +74,9 @@ Several experiments that share the unknown: tables ``[[experiment]]``, each with
 For ``femcert refine``, a source that is known, on finer and finer meshes: tables ``mesh``, ``problem`` (with
 ``source``, a number or a table by subdomain), ``boundary``, and ``study`` with the options of `refinement_study`.
 
-The keys of a table with a ``kind`` are the arguments of the class that `PROBLEMS`, `CLASSES`, `SENSORS`, `BASELINES` or
-`RULES` of `kinds` names for it, with the same meaning. A value of a coefficient or a boundary condition is a number, a
-formula in x and y, or a table of these by subdomain or boundary.
+The keys of a table with a ``kind`` are the arguments of the class that `PROBLEMS`, `CLASSES`, `SENSORS`, `BASELINES`,
+`SOLVERS` or `RULES` of `kinds` names for it, with the same meaning. A value of a coefficient or a boundary condition is
+a number, a formula in x and y, or a table of these by subdomain or boundary.
 """
 
 from __future__ import annotations
@@ -90,19 +94,21 @@ from ..certificate import Rule
 from ..checks import kind_of, known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
-from ..problem import Candidate, Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
+from ..problem import Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
-from ..selection import Selection, Tikhonov, no_harm
+from ..selection import Selection, no_harm
 from ..timing import stage
+from .answers import baseline_of, candidates_of, made_by, solver_of
 from .conditions import boundary_values, coefficient_value, state_basis
 from .experiments import Part, experiments_of, said_before, stacked
-from .keys import Table, check_choice, checked_table, parsed_file, shown
-from .kinds import BASELINES, CLASSES, RULES, candidate_of, read_mesh
+from .keys import Table, check_choice, parsed_file, shown
+from .kinds import CLASSES, RULES, read_mesh
 from .level import Case
 from .measurements import Measurements
 from .outputs import files_of, labels_of
 from .refinement import Plan
+from .sampled import read_truths
 from .truths import BOUNDING, admissible, regions_of
 
 Made = TypeVar("Made")
@@ -123,7 +129,7 @@ class CertifyCase:
     Attributes
     ----------
     problem, data, baseline, candidate, rule, tolerance, regions
-        As `no_harm` takes them; the candidate is its `learned`: one, or several by name.
+        As `no_harm` takes them; the candidate is its `learned`: one, or several by name, finished or solvers.
     files
         Which files to write, the page last.
     inputs
@@ -137,7 +143,7 @@ class CertifyCase:
     problem: Problem
     data: Data
     baseline: Any
-    candidate: Candidate | dict[str, Candidate]
+    candidate: Any
     rule: Rule | None
     tolerance: float
     regions: list[Functional] | None
@@ -274,8 +280,8 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             parts.append(Part.read(words, each))
     mesh = Table.read(record["mesh"], "mesh", read_mesh)
     admitted = Table.read(record["class"], "class", CLASSES, BOUNDING)
-    solver = _solver(record["baseline"]) if "baseline" in record else None
-    candidates = _candidates(record["candidate"])
+    solver = solver_of(record["baseline"]) if "baseline" in record else None
+    candidates = candidates_of(record["candidate"])
     decides = Table.read(record["rule"], "rule", RULES, ("tolerance",)) if "rule" in record else None
     more = {} if decides is None else decides.more
     tolerance = number(more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
@@ -284,11 +290,14 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     files = files_of(record.get("output", {}))
     named = [*candidates.values(), *([] if solver is None else [solver])]
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
+    if rule is not None and decides is not None and "samples" in decides.values:
+        samples = read_truths(folder, decides.values["samples"], problem.parameters, "rule.samples")
+        rule = cast(Rule, decides(values={**decides.values, "samples": samples}))
     return CertifyCase(
         problem=problem,
         data=data,
-        baseline=_baseline(solver, problem, folder),
-        candidate=_made(candidates, problem, folder),
+        baseline=baseline_of(solver, problem, folder, unknown=any(part.dataset.unknown for part in parts)),
+        candidate=made_by(candidates, problem, folder),
         rule=rule,
         tolerance=tolerance,
         regions=None if asked is None else asked(parameters=problem.parameters),
@@ -298,34 +307,25 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in named))
             if key in table.values
         }
+        | _sampled_files(admitted, parts, decides, folder)
         | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
         noise=parts[0].dataset.noise_words(),
         labels=labels_of(record.get("case", {})),
     )
 
 
-def _candidates(value: Any) -> dict[str, Table]:
-    """The section ``candidate``: one table, or a table of them by name."""
-    table = checked_table(value, "candidate")
-    if not table or not all(isinstance(each, Mapping) for each in table.values()):
-        return {"candidate": Table.read(table, "candidate", candidate_of)}
-    return {name: Table.read(each, f"candidate.{name}", candidate_of) for name, each in table.items()}
-
-
-def _solver(value: Any) -> Table:
-    """The section ``baseline``: a solver, or the file of a reconstruction."""
-    return Table.read(value, "baseline", candidate_of if "file" in checked_table(value, "baseline") else BASELINES)
-
-
-def _from_file(table: Table, problem: Problem, folder: Path) -> Candidate:
-    return cast(Candidate, table(problem=problem, folder=folder, key=f"{table.key}.file"))
-
-
-def _made(candidates: dict[str, Table], problem: Problem, folder: Path) -> Candidate | dict[str, Candidate]:
-    """As `no_harm` takes them."""
-    made = {name: _from_file(table, problem, folder) for name, table in candidates.items()}
-    alone = [table.key for table in candidates.values()] == ["candidate"]
-    return made["candidate"] if alone else made
+def _sampled_files(admitted: Table, parts: Sequence[Part], rule: Table | None, folder: Path) -> dict[str, Path]:
+    """The files of samples and of model errors, by their keys."""
+    named = [(f"class.{name}", admitted.more.get(name)) for name in BOUNDING]
+    named += [(f"{part.words}data.model", None if part.model is None else part.model.values) for part in parts]
+    named.append(("rule", None if rule is None else rule.values))
+    return {
+        f"{key}.{name}": folder / values[name]
+        for key, values in named
+        if isinstance(values, Mapping)
+        for name in ("samples", "matrix")
+        if isinstance(values.get(name), str)
+    }
 
 
 def _problem_and_data(
@@ -347,14 +347,12 @@ def _problem_and_data(
         return Experiments([problem for problem, _ in found], parameters=space()), data
 
 
-def _experiment(
-    part: Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path
-) -> tuple[Problem, Data]:
+def _experiment(part: Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path) -> tuple[Problem, Data]:
     """The problem and the data of a part."""
     section, mesh = part.section, basis.mesh
     conditions = boundary_values(part.boundary, mesh, section)
     measured = part.dataset.read(mesh.dim(), folder)
-    data = part.dataset.data(measured)
+    data = part.data(measured, folder)
     values = _with_times(section, measured)
     if (announced := _announced(part.sensors)) is not None:
         # Before they are built: a typing error may demand more than fits into memory.
@@ -425,18 +423,3 @@ def _sensors(table: Table, basis: Basis, measured: Measurements) -> Sensors:
         else:
             values[name] = found if given is None else given
     return table(values=values, basis=basis)
-
-
-def _baseline(table: Table | None, problem: Problem, folder: Path) -> Any:
-    """The classical solver that fits the problem, or a reconstruction from its file."""
-    if table is not None and "file" in table.values:
-        return _from_file(table, problem, folder)
-    what, fitting = ("linear", "tikhonov") if problem.forward is not None else ("nonlinear", "gauss-newton")
-    if table is None:
-        if fitting != "tikhonov":
-            raise InputError(f"section [baseline] is missing; expected kind = {fitting!r} and a weight")
-        return Tikhonov(choose="discrepancy")
-    if table.kind != fitting:
-        raise InputError(f"baseline.kind is {table.kind!r}; a {what} problem is solved by {fitting!r}")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.values.items()}
-    return table(values=values)

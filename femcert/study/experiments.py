@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -15,7 +16,8 @@ from ..errors import InputError
 from ..problem import Data
 from .keys import Table, check_choice, checked_table, shown
 from .kinds import PROBLEMS, SENSORS
-from .measurements import Dataset
+from .measurements import Dataset, Measurements
+from .sampled import with_model_error
 
 # What an experiment may have of its own; the rest is of all.
 OWN = ("problem", "boundary", "sensors", "data")
@@ -30,6 +32,7 @@ class Part:
     sensors: Table
     dataset: Dataset
     boundary: Any
+    model: Table | None = None
 
     @classmethod
     def read(cls, words: str, record: Mapping[str, Any]) -> Part:
@@ -38,7 +41,13 @@ class Part:
         check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
         sensors = Table.read(record["sensors"], "sensors", SENSORS)
         dataset: Dataset = Table.read(record["data"], "data", Dataset)()
-        return cls(words, section, sensors, dataset, record.get("boundary", {}))
+        model = None if dataset.model is None else Table.read(dataset.model, "data.model", with_model_error)
+        return cls(words, section, sensors, dataset, record.get("boundary", {}), model)
+
+    def data(self, measured: Measurements, folder: Path) -> Data:
+        """The data with what is said of their noise, and of the errors of the model."""
+        found = self.dataset.data(measured)
+        return found if self.model is None else cast(Data, self.model(data=found, folder=folder))
 
     @property
     def degree(self) -> int:
@@ -91,6 +100,12 @@ def stacked(parts: Sequence[Data], datasets: Sequence[Dataset]) -> Data:
         raise InputError("the experiments differ in data.confidence or data.noise_level; expected one of them for all")
     if any(dataset.relative is not None for dataset in datasets):
         raise InputError("data.relative is given in one of several experiments; expected data.std")
+    if any(dataset.unknown or dataset.repeated for dataset in datasets):
+        raise InputError(
+            "data.std is 'unknown', or readings are repeated, in one of several experiments; expected data.std"
+        )
+    if any(part.model is not None for part in parts):
+        raise InputError("data.model is given in one of several experiments; expected none, or one experiment")
     values = np.concatenate([part.values for part in parts])
     covariance = _block([part.covariance for part in parts])
     if datasets[0].noise_level is None:

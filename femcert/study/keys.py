@@ -21,7 +21,7 @@ else:
 # Arguments that are not keys: they come from other tables, or only Python has them.
 GIVEN = frozenset({
     "self", "basis", "problem", "parameters", "sensors", "dirichlet", "neumann", "robin", "folder",
-    "stability", "checked", "computed", "key", "evidence", "certified",
+    "stability", "checked", "computed", "key", "evidence", "certified", "data",
 })  # fmt: skip
 # Keys with a name of their own.
 CALLED = {"k": "modes", "coarse_mesh": "mesh"}

@@ -47,6 +47,7 @@ from ..selection import GaussNewton, Tikhonov
 from ..timing import stage
 from .expression import Expression
 from .keys import checked_text, shown
+from .sampled import calibrated, conformal, linear_map, operator
 
 MOST_NAME = 80
 
@@ -150,4 +151,8 @@ RULES: dict[str, Callable[..., Rule]] = {
     "guaranteed": GuaranteedRadius,
     "exact": ExactRadius,
     "dominance": Dominance,
+    "calibrated": calibrated,
+    "conformal": conformal,
 }
+# What makes a candidate of data: rules that make trials need it, instead of the file of a finished one.
+SOLVERS: dict[str, Callable[..., Any]] = {**BASELINES, "linear-map": linear_map, "operator": operator}

@@ -28,6 +28,8 @@ COLUMNS = {
 }
 # Where an entry may be missing.
 GAPS = ("value", "deviation")
+# The deviation, where nobody knows it.
+UNKNOWN = "unknown"
 # Of Gaussian data, where the case does not say it.
 CONFIDENCE = 0.95
 
@@ -39,7 +41,8 @@ class Measurements:
     Attributes
     ----------
     values, deviations
-        With their standard deviations, if these are known; NaN where a reading is missing.
+        With their standard deviations, if these are known; NaN where a reading is missing. Of repeated readings the
+        values have a column for each repeat.
     points, regions, times
         Where and when, as far as the data say it: coordinates ``(rows, dimension)``, names of subdomains, times.
     """
@@ -102,9 +105,14 @@ class Dataset:
     file, columns
         A CSV file, and what its columns are called: a name for some of `COLUMNS`.
     values
-        The values themselves, instead of a file.
+        The values themselves, instead of a file; of repeated readings a list for each repeat.
+    repeats, equal
+        The columns of repeated readings, and whether one deviation is that of all: see `Data.repeated`.
+    model
+        A table: the errors of the model, as `with_model_error` takes them.
     std, relative, reference, covariance, confidence
-        Of Gaussian noise, as `Data.gaussian` takes them; standard deviations may be a column of the file instead.
+        Of Gaussian noise, as `Data.gaussian` takes them, std also ``"unknown"``; standard deviations may be a column
+        of the file instead.
     deviation
         Another name for `std`.
     noise_level
@@ -121,6 +129,9 @@ class Dataset:
     covariance: Any = None
     noise_level: float | None = None
     confidence: float | None = None
+    repeats: Any = None
+    equal: bool = False
+    model: Any = None
 
     def __post_init__(self) -> None:
         if (self.file is None) == (self.values is None):
@@ -131,13 +142,12 @@ class Dataset:
             known_keys(checked_table(self.columns, "data.columns"), tuple(COLUMNS), "data.columns")
             for name, heading in self.columns.items():
                 checked_text(heading, f"data.columns.{name}", "the name of a column")
-        if self.values is not None:
-            real_vector(self.values, None, "values")
+        self._check_repeats()
         if self.std is not None and self.deviation is not None:
             raise InputError("std and data.deviation are both given, which mean the same; expected one of them")
         for name in ("std", "deviation", "relative"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and (name == "relative" or value != UNKNOWN):
                 given = real_array(value, name)
                 if given.ndim > 1 or not np.all(given > 0.0):
                     raise InputError(f"{name} is {value}; expected a positive number, or a list of them")
@@ -145,32 +155,70 @@ class Dataset:
             for name in ("confidence", "relative", "reference"):
                 if getattr(self, name) is not None:
                     raise InputError(f"noise_level and data.{name} are both given; expected one of them")
+            if self.unknown:
+                raise InputError("noise_level is given, and the deviation is unknown; expected one of them")
         if self.confidence is not None and not 0.0 < self.confidence < 1.0:
             raise InputError(f"confidence is {self.confidence}; expected a number above 0 and below 1")
+
+    def _check_repeats(self) -> None:
+        if self.file is None and not self.repeated:
+            real_vector(self.values, None, "values")
+        if self.repeats is not None:
+            if self.file is None:
+                raise InputError("repeats is given without data.file; expected both, or lists in data.values")
+            if not isinstance(self.repeats, list) or len(self.repeats) < 2:
+                raise InputError(f"repeats is {self.repeats!r}; expected the names of at least 2 columns")
+            for i, name in enumerate(self.repeats):
+                checked_text(name, f"data.repeats[{i}]", "the name of a column")
+        if not self.repeated:
+            if self.equal:
+                raise InputError("equal is given without data.repeats; it is for repeated readings")
+            return
+        given = [
+            name for name in ("relative", "reference", "covariance", "noise_level") if getattr(self, name) is not None
+        ]
+        given += ["std"] * self.unknown
+        if given:
+            raise InputError(f"{given[0]} is given, but repeated readings show their noise; expected one of them")
+
+    @property
+    def repeated(self) -> bool:
+        """Whether there are several readings of each value."""
+        nested = isinstance(self.values, list) and any(isinstance(row, list) for row in self.values)
+        return self.repeats is not None or nested
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the deviation is one that the data must show."""
+        return UNKNOWN in [value for value in (self.std, self.deviation) if isinstance(value, str)]
 
     def read(self, dimension: int, folder: Path) -> Measurements:
         """Values with what is known of each, on a mesh of this dimension."""
         if self.file is None:
-            return self._with_deviations(Measurements(real_vector(self.values, None, "values")))
+            # A row for each value, and a column for each repeat.
+            return self._with_deviations(Measurements(real_array(self.values, "values").T))
         named = self.columns or {}
         wanted = {name: (named[name],) if name in named else usual for name, usual in COLUMNS.items()}
         axes = ("x", "y")[:dimension]
         with naming("data.file"):
-            required = {"value", *named}
+            repeated = {name: (name,) for name in self.repeats or ()}
+            required = {*(repeated or ("value",)), *named}
+            wanted |= repeated
             found = read_columns(folder / self.file, wanted, texts=("region",), required=required, gaps=GAPS)
         have = [axis for axis in axes if axis in found]
         if have and len(have) < dimension:
             raise InputError(f"data.file has the coordinate {have[0]}, not the other one; expected both or none")
         if dimension == 1 and "y" in found:
             raise InputError("data.file has a column y; the mesh has one dimension, x")
-        missing, deviations = np.isnan(found["value"]), found.get("deviation")
+        values = np.column_stack([found[name] for name in self.repeats]) if self.repeats else found["value"]
+        missing, deviations = np.isnan(values.reshape(len(values), -1)[:, 0]), found.get("deviation")
         if deviations is not None:
             # Of a reading that is missing it is not used, and may be missing, too.
             deviations = np.where(missing, 1.0, deviations)
             if np.isnan(deviations).any():
                 raise InputError("data.file has a value without its deviation; expected both")
         measured = Measurements(
-            values=found["value"],
+            values=values,
             deviations=deviations,
             points=np.column_stack([found[axis] for axis in axes]) if have else None,
             regions=found.get("region"),
@@ -180,7 +228,7 @@ class Dataset:
 
     def _with_deviations(self, measured: Measurements) -> Measurements:
         """With the deviations of the case, where the file has none."""
-        size, own = measured.values.size, self.deviation if self.std is None else self.std
+        size, own = len(measured.values), self.deviation if self.std is None else self.std
         name = "data.deviation" if self.std is None else "data.std"
         if own is None:
             if measured.deviations is not None and not np.all(measured.deviations > 0.0):
@@ -188,17 +236,25 @@ class Dataset:
             return measured
         if measured.deviations is not None:
             raise InputError(f"{name} is given, and a column of data.file too; expected one of them")
+        if self.unknown:
+            return measured
         given = real_array(own, name)
         if given.ndim and given.size != size:
             raise InputError(f"{name} has {given.size} entries; there are {size} values")
         return replace(measured, deviations=np.array(np.broadcast_to(given, size)))
 
     def data(self, measured: Measurements) -> Data:
-        """The data with their noise level and, from standard deviations or a matrix, their covariance."""
         deviations, covariance, values = measured.deviations, self.covariance, measured.values
         if covariance is not None and not (deviations is None and self.relative is None):
             raise InputError("data.covariance is given, and standard deviations too; expected one of them")
-        with naming("data", {name: name for name in ("values", "noise_level", "covariance", "relative", "reference")}):
+        arguments = ("values", "noise_level", "covariance", "relative", "reference", "std", "equal")
+        with naming("data", {name: name for name in arguments}):
+            if values.ndim > 1:
+                return Data.repeated(values.T, std=deviations, equal=self.equal, confidence=self.level)
+            if self.unknown:
+                return Data.gaussian(
+                    values, std=UNKNOWN, relative=self.relative, covariance=covariance, confidence=self.level
+                )
             if self.noise_level is not None:
                 return Data(values, self.noise_level, covariance if deviations is None else deviations**2)
             if deviations is None and covariance is None and self.relative is None:
@@ -217,6 +273,10 @@ class Dataset:
         """Where the noise level comes from."""
         if self.noise_level is not None:
             return "given in the case"
+        if self.unknown:
+            return "of Gaussian noise whose deviation the data show"
+        if self.repeated:
+            return f"Gaussian noise with the scatter of the repeats stays below it with probability {self.level:g}"
         spread = "deviations" if self.covariance is None else "covariance"
         return f"Gaussian noise with the given {spread} stays below it with probability {self.level:g}"
 

@@ -153,7 +153,8 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
         'kind = "full"',
         "",
         "[class.ball]  # all q with int q^2 + length^2 |grad q|^2 <= radius^2",
-        f"radius = {RADIUS:g}  # <-" if asked.radius is None else f"radius = {asked.radius:g}",
+        f"radius = {RADIUS if asked.radius is None else asked.radius:g}"
+        + "  # <- or samples, a file of truths" * (asked.radius is None),
         'norm = "h1"',
         f"length = {length:.3g}" + "  # <- over which q varies" * (asked.length is None),
         "",
@@ -162,7 +163,7 @@ def _text(asked: NewCase, mesh: Mesh, folder: Path) -> str:
         "",
         "[data]",
         f'file = "{relative(asked.data)}"',
-        *([] if asked.std is None else [f"std = {asked.std:g}  # standard deviation of the noise"]),
+        *([] if asked.std is None else [f'std = {asked.std:g}  # standard deviation of the noise, or "unknown"']),
         "confidence = 0.95",
         "",
         "[regions]  # <- where the data judge what a candidate claims",

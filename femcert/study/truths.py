@@ -16,6 +16,7 @@ from .conditions import scalar_value
 from .expression import Expression
 from .keys import Table, checked_table, checked_text, shown
 from .kinds import read_mesh
+from .sampled import read_truths
 
 # Tables inside of [class]: what bounds the truths of a class.
 BOUNDING = ("ball", "remainder", "bounds")
@@ -33,26 +34,62 @@ def admissible(table: Table, basis: Basis, folder: Path) -> ParameterSpace:
     space: ParameterSpace = table(values=values, basis=basis)
     for name, make in (("ball", _ball), ("remainder", _remainder), ("bounds", _bounds)):
         if name in table.more:
-            space = Table.read(table.more[name], f"class.{name}", make)(parameters=space)
+            space = Table.read(table.more[name], f"class.{name}", make)(parameters=space, folder=folder)
     return space
 
 
 def _ball(
-    parameters: ParameterSpace, *, radius: float, norm: str = "h1", length: float = 1.0, centre: Any = None
+    parameters: ParameterSpace,
+    folder: Path,
+    *,
+    radius: float | None = None,
+    norm: str = "h1",
+    length: float = 1.0,
+    centre: Any = None,
+    samples: Any = None,
+    confidence: float | None = None,
 ) -> ParameterSpace:
-    """`ParameterSpace.within_ball`; the centre is a number or a formula."""
+    """`ParameterSpace.within_ball`; the centre is a number or a formula, the samples are a file of truths."""
     middle = None if centre is None else _dofs(parameters, centre, "class.ball.centre")
-    return parameters.within_ball(radius, norm=norm, length=length, centre=middle)
+    learned = _learned(parameters, folder, "class.ball", "radius", radius, samples, confidence)
+    return parameters.within_ball(radius, norm=norm, length=length, centre=middle, **learned)
 
 
 def _remainder(
-    parameters: ParameterSpace, *, size: float, norm: str | None = None, length: float = 1.0
+    parameters: ParameterSpace,
+    folder: Path,
+    *,
+    size: float | None = None,
+    norm: str | None = None,
+    length: float = 1.0,
+    samples: Any = None,
+    confidence: float | None = None,
 ) -> ParameterSpace:
-    """`ParameterSpace.with_remainder`."""
-    return parameters.with_remainder(size, norm=norm, length=length)
+    """`ParameterSpace.with_remainder`; the samples are a file of truths."""
+    learned = _learned(parameters, folder, "class.remainder", "size", size, samples, confidence)
+    if learned and norm is not None:
+        raise InputError("norm and class.remainder.samples are both given; expected one of them")
+    return parameters.with_remainder(size, norm=norm, length=length, **learned)
 
 
-def _bounds(parameters: ParameterSpace, *, lower: Any = None, upper: Any = None) -> ParameterSpace:
+def _learned(
+    space: ParameterSpace, folder: Path, key: str, name: str, number: Any, samples: Any, confidence: float | None
+) -> dict[str, Any]:
+    """Samples and confidence for a set whose size they determine, nothing for one of a given size."""
+    if (number is None) == (samples is None):
+        came = f"{key}.{name} is missing" if samples is None else f"{name} and {key}.samples are both given"
+        raise InputError(
+            f"{came}; expected it, or {key}.samples" if samples is None else f"{came}; expected one of them"
+        )
+    if samples is None:
+        if confidence is not None:
+            raise InputError(f"confidence is given without {key}.samples; expected both")
+        return {}
+    level = {} if confidence is None else {"confidence": confidence}
+    return {"samples": read_truths(folder, samples, space, f"{key}.samples").fields, **level}
+
+
+def _bounds(parameters: ParameterSpace, folder: Path, *, lower: Any = None, upper: Any = None) -> ParameterSpace:
     """`ParameterSpace.within_bounds`; both are numbers or formulas."""
     ends = {"lower": lower, "upper": upper}
     if lower is None and upper is None:

@@ -6,7 +6,6 @@ The search itself is in ``tests/certificate/adversary_search.py``; a short one r
 """
 
 import argparse
-import csv
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -17,6 +16,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "certificate"))
 
 from adversary_search import OPPONENTS, PAPER, PROVEN, Tally, arenas, attack  # noqa: E402
+from measured import RESULTS, write_page, write_rows  # noqa: E402
 
 HEAD = ["rule", "problem", "tries", "accepted", "error_beyond_bound", "error_beyond_estimate", "harm", "worst_ratio"]
 WORDS = """# Adversary
@@ -56,16 +56,13 @@ def rows(found):
 
 def write(found, tries):
     """The CSV with all problems, the page with the sums."""
-    table, results = list(rows(found)), HERE / "results"
-    results.mkdir(exist_ok=True)
-    with (results / "adversary.csv").open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEAD, *table])
+    table = list(rows(found))
+    write_rows([dict(zip(HEAD, row, strict=True)) for row in table], RESULTS / "adversary.csv")
     head = "| rule | tries | accepted | beyond a bound | beyond an estimate | harm | worst |\n" + "|---" * 7 + "|"
     lines = [f"| {' | '.join(str(cell) for cell in [row[0], *row[2:]])} |" for row in table if row[1] == "all"]
     broken = broken_promises(found)
     verdict = f"BROKEN: {'; '.join(broken)}" if broken else "No bound and no promise was broken."
-    text = WORDS.format(tries=tries, table="\n".join([head, *lines]), verdict=verdict)
-    (results / "adversary.md").write_text(text, encoding="utf-8")
+    write_page("adversary.md", WORDS.format(tries=tries, table="\n".join([head, *lines]), verdict=verdict))
     return broken
 
 

@@ -17,10 +17,12 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "evidence"))
 
 import numpy as np
+from l_shape_truths import blobs, l_shape_basis, l_shape_problem
+from measured import write_page
 from scipy.stats import binom
-from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 
@@ -47,18 +49,9 @@ REGIONS = {
 }
 
 
-def blobs(basis, count, rng):
-    """Sources, a row each."""
-    x, c = basis.doflocs, rng.uniform((-0.9, -0.9), (-0.1, 0.0), (count, 2))
-    w = rng.uniform(0.05, 0.2, count)
-    return np.exp(-((x[0] - c[:, :1]) ** 2 + (x[1] - c[:, 1:]) ** 2) / w[:, None])
-
-
 def problems():
     """By the name of the class, on the same mesh with the same sensors."""
-    coarse = MeshTri.init_lshaped().refined(2)
-    basis = Basis(coarse.refined(1), ElementTriP1())
-    sensors = fc.AverageSensors(basis, coarse.p[:, coarse.interior_nodes()].T, radius=0.1)
+    basis = l_shape_basis(3)
     unit = fc.FullSpace(basis).within_ball(1.0, norm="h1", length=LENGTH)
     modes, others = fc.EigenmodeSpace(basis, MODES), blobs(basis, 500, np.random.default_rng(1))
     radius = float(np.quantile([unit.ball_norm(row) for row in others], 0.975))
@@ -68,10 +61,7 @@ def problems():
         "12 modes with a remainder": modes.with_remainder(size),
         "ball": fc.FullSpace(basis).within_ball(radius, norm="h1", length=LENGTH),
     }
-    return {
-        name: fc.EllipticSource(basis, parameters=space, sensors=sensors, conductivity=1.0)
-        for name, space in spaces.items()
-    }
+    return {name: l_shape_problem(lambda _, s=space: s, refined=3) for name, space in spaces.items()}
 
 
 class Maps:
@@ -178,8 +168,7 @@ def main(trials):
                 # Baselines and candidates of one trial are not independent: the event of the noise is one.
                 most = 9 * binom.ppf(0.999, trials, 0.05)
                 broken |= sum(counts["Dominance()", each, "harm"] for each in LEARNED) > most
-    results = Path(__file__).parent / "results"
-    (results / "default_rule.md").write_text("\n".join(parts), encoding="utf-8")
+    write_page("default_rule.md", "\n".join(parts))
     return int(broken)
 
 

@@ -12,11 +12,13 @@ one is missed.
 from __future__ import annotations
 
 import sys
-import time
+from functools import partial
+from time import process_time
 
+import measured
 import numpy as np
+from measured import plane
 from scipy.sparse import csc_matrix
-from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 from femcert.evidence.sights import BATCH
@@ -24,13 +26,7 @@ from femcert.linalg import Factorization
 
 CELLS, SENSORS, FUNCTIONALS, ROUNDS = 223, 33, 1000, 3
 UNITS, SOLVES = 5.0, 1.3
-
-
-def timed(call, *arguments):
-    """What a call returns, and its processor seconds."""
-    start = time.process_time()
-    result = call(*arguments)
-    return result, time.process_time() - start
+timed = partial(measured.timed, clock=process_time)
 
 
 def problem_on(basis):
@@ -55,7 +51,7 @@ def batched(factor, functionals):
 
 
 def main():
-    basis = Basis(MeshTri.init_tensor(*2 * [np.linspace(0.0, 1.0, CELLS + 1)]), ElementTriP1())
+    basis = plane(CELLS + 1)
     rng = np.random.default_rng(0)
     centres = rng.uniform(0.05, 0.95, (FUNCTIONALS, 2))
     discs = fc.AverageSensors(basis, centres, radius=0.03).matrix

@@ -3,23 +3,10 @@
 Run: ``python tests/benchmarks/operator_trials.py [TRIALS] [FILE.csv]`` prints the table and, if asked, writes it.
 """
 
-import csv
-import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
-
-DEMO = Path(__file__).parents[2] / "demos" / "ex12_operator_under_shift.py"
-
-
-def load_demo():
-    """The demo as a module."""
-    spec = importlib.util.spec_from_file_location(DEMO.stem, DEMO)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from measured import load_demo, write_rows
 
 
 def row(name, tally):
@@ -36,17 +23,11 @@ def row(name, tally):
 
 def main(trials, path):
     """All shifts; dominance must reject at least as often as the operator is worse."""
-    demo = load_demo()
-    if path is not None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    demo = load_demo("ex12_operator_under_shift")
     tallies = demo.main(trials)
     print(demo.table(tallies))
     rows = [row(name, tally) for name, tally in tallies.items()]
-    if path is not None:
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(rows, path)
     demo.check(tallies)
 
 

@@ -5,24 +5,13 @@ Truth, noise, network and collocation points of each trial come from its seed; n
 Run: ``python tests/benchmarks/pinn_seeds.py [SEEDS] [FILE.csv]`` prints the table and, if asked, writes it.
 """
 
-import csv
-import importlib.util
 import sys
-from pathlib import Path
 
-DEMO = Path(__file__).parents[2] / "demos" / "ex10_pinn_on_l_shape.py"
+from measured import load_demo, write_rows
+
 FIELDS = (
     "case", "seed", "accepted", "error_baseline", "error_pinn", "radius_baseline", "radius_pinn", "optimality", "loss",
 )  # fmt: skip
-
-
-def load_demo():
-    """The demo as a module."""
-    spec = importlib.util.spec_from_file_location(DEMO.stem, DEMO)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def row(demo, name, seed):
@@ -57,20 +46,14 @@ def summary(rows):
 
 def main(seeds, path):
     """All cases and seeds, a line each."""
-    demo, rows = load_demo(), []
-    if path is not None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    demo, rows = load_demo("ex10_pinn_on_l_shape"), []
     print(*FIELDS, sep=", ")
     for name in demo.CASES:
         for seed in range(seeds):
             rows.append(row(demo, name, seed))
             print(*rows[-1].values(), sep=", ", flush=True)
     print(summary(rows))
-    if path is not None:
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(rows, path)
 
 
 if __name__ == "__main__":

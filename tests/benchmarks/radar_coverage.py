@@ -3,29 +3,17 @@
 Run: ``python tests/benchmarks/radar_coverage.py [FILE.csv]`` prints the table and, if asked, writes it.
 """
 
-import csv
-import importlib.util
 import sys
-from pathlib import Path
 
 import numpy as np
+from measured import load_demo, write_rows
 
-DEMO = Path(__file__).parents[2] / "demos" / "ex14_crosshole_radar.py"
 RADII = (2.0, 3.0, 5.0)
-
-
-def load_demo():
-    """The demo as a module."""
-    spec = importlib.util.spec_from_file_location(DEMO.stem, DEMO)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def main(path):
     """All folds of both kinds; without static shifts for each radius, with them for the first."""
-    demo = load_demo()
+    demo = load_demo("ex14_crosshole_radar")
     survey, rows = demo.read(), []
     for name, labels in (("a fifth of the rays", survey.fifths()), ("a block of sources", survey.blocks())):
         cases = [(radius, "no", demo.plain) for radius in RADII] + [(RADII[0], "yes", demo.with_shifts)]
@@ -36,11 +24,7 @@ def main(path):
             row |= {"inside": int(found[:, 0].sum()), "half_length": f"{half:.2f}", "error": f"{error:.2f}"}
             print(row, flush=True)
             rows.append(row)
-    if path is not None:
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(rows, path)
 
 
 if __name__ == "__main__":

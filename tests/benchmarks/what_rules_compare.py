@@ -15,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
+from measured import write_page
 from scipy.stats import chi2
 from skfem import Basis, ElementTriP2, MeshTri
 
@@ -124,9 +125,7 @@ def main(trials):
     text = WORDS.format(trials=trials, better=better, table="\n".join([head, *rows]))
     if left_out:
         text += f"- {left_out} more draws contradicted their noise level; no rule decides there.\n"
-    results = Path(__file__).parent / "results"
-    results.mkdir(exist_ok=True)
-    (results / "what_rules_compare.md").write_text(text, encoding="utf-8")
+    write_page("what_rules_compare.md", text)
     print(text)
     harm = {rule: sum(counts[rule, name][1] for name in better) for rule in RULES}
     # 0.1 % quantile of what zeta allows in as many trials of either candidate.

@@ -1,7 +1,7 @@
 """A state with its derivatives, a problem for it, and its stochastic radius."""
 
 import numpy as np
-from skfem import Basis, ElementTriP1, MeshTri
+import zoo
 
 import femcert as fc
 from femcert.mesh.elements import mass_matrix
@@ -35,11 +35,8 @@ class Sine:
 
 
 def square(level=4, **options):
-    basis = Basis(MeshTri().refined(level), ElementTriP1())
     points = np.random.default_rng(0).uniform(0.2, 0.8, (6, 2))
-    return fc.EllipticSource(
-        basis, parameters=fc.EigenmodeSpace(basis, 2), sensors=fc.PointSensors(basis, points), **options
-    )
+    return zoo.source(zoo.square(level), parameters=(fc.EigenmodeSpace, 2), sensors=points, **options)
 
 
 def load(x):

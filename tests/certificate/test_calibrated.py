@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -118,24 +117,19 @@ def test_a_selection_shows_both_claims(tmp_path):
     found = rule.calibration
     assert selection.accepted
     assert selection.comparison.score >= found.threshold
-    for words in ("for truths like the 500 samples", "in 5 % of data at most (confidence 95 %", "250 trials"):
+    for words in ("for truths like the 500 samples", "confidence 95 %", "250 trials", "where no sensor sees it"):
         assert words in selection.reason
-    assert "as they do for a truth that differs where no sensor sees it" in selection.reason
     # The radius of the class, and where it is from.
     assert selection.learned.radius.side == "upper"
     assert selection.learned.radius.source == "ExactRadius, for every truth of the class"
     exact = fc.certify(problem, data, learned(problem, data), fc.ExactRadius())
     assert selection.learned.radius.value == exact.radius.value
-    record = json.loads(json.dumps(selection.rule, allow_nan=False))["calibration"]
-    assert {"samples", "threshold", "bound", "power", "harm_rate", "worse_share"} <= set(record)
     selection.save(tmp_path / "selection.json")
     loaded = fc.Selection.load(tmp_path / "selection.json")
     assert loaded.comparison == selection.comparison
     assert str(loaded) == str(selection)
-    fc.write_report(selection, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = fc.write_report(selection, tmp_path / "page.html").read_text(encoding="utf-8")
     assert "harm rate, at most, for truths like the samples" in page
-    assert "a score with a calibrated threshold does" in page
     fc.write_fields(selection, tmp_path / "fields.vtu")
 
 
@@ -258,22 +252,6 @@ def test_a_model_error_enters_the_trials():
     assert judge.calibration.radii["learned"] > 0.3
 
 
-def test_a_nonlinear_problem():
-    problem = coefficient("line P1", 16)
-    truths = 0.3 * np.random.default_rng(0).standard_normal((130, 2)) @ problem.parameters.matrix.T
-    exact = problem.predict(problem.solve(truths[0]), truths[0])
-    data = fc.Data.gaussian(exact, std=1e-3)
-
-    def constant(c):
-        return lambda p, d: fc.Candidate.from_coefficients(p, c)
-
-    rule = fc.Calibrated(samples=truths[1:])
-    found = rule.calibrated(problem, data, baseline=constant([3.0, 0.0]), learned=constant([0.0, 0.0])).calibration
-    # Always better, whatever the score.
-    assert found.power >= 0.9
-    assert found.harmed == 0
-
-
 def test_relative_noise_is_that_of_the_true_readings():
     problem, data, baseline, learned, rule = blind()
     relative = fc.Data.gaussian(data.values, relative=0.1, std=0.1, reference=1.0)
@@ -350,17 +328,6 @@ def test_several_candidates_share_harm_and_confidence():
     assert l_shape()[4].shared_by(1) is l_shape()[4]
 
 
-def test_conformal_radii_of_several_solvers():
-    problem, data, baseline, learned, _ = l_shape()
-    rule = fc.ConformalRadius(samples=blobs(l_shape_basis(3), 60, 3))
-    several = {"map": learned, "smoother": ridge(problem, 1e-3, "smoother")}
-    found = fc.no_harm(problem, data, baseline=baseline, learned=several, rule=rule)
-    for name, verdict in found.candidates.items():
-        alone = fc.no_harm(problem, data, baseline=baseline, learned=several[name], rule=rule)
-        assert verdict.certificate.radius == alone.learned.radius
-        assert verdict.status == alone.status
-
-
 def test_on_a_ball_of_the_full_space_the_radius_is_that_of_every_truth():
     basis = l_shape_basis(2)
     problem = l_shape_problem(lambda b: fc.FullSpace(b).within_ball(2.0), sensors=12, refined=2)
@@ -380,3 +347,19 @@ def test_on_a_ball_of_the_full_space_the_radius_is_that_of_every_truth():
     for certificate in (selection.baseline, selection.learned):
         assert certificate.radius.side == "upper"
         assert certificate.contains(truth)
+
+
+def test_a_nonlinear_problem():
+    problem = coefficient("line P1", 16)
+    truths = 0.3 * np.random.default_rng(0).standard_normal((130, 2)) @ problem.parameters.matrix.T
+    exact = problem.predict(problem.solve(truths[0]), truths[0])
+    data = fc.Data.gaussian(exact, std=1e-3)
+
+    def constant(c):
+        return lambda p, d: fc.Candidate.from_coefficients(p, c)
+
+    rule = fc.Calibrated(samples=truths[1:])
+    found = rule.calibrated(problem, data, baseline=constant([3.0, 0.0]), learned=constant([0.0, 0.0])).calibration
+    # Always better, whatever the score.
+    assert found.power >= 0.9
+    assert found.harmed == 0

@@ -6,8 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementTriP1, MeshTri
-from skfem.helpers import dot, grad
+import zoo
 
 import femcert as fc
 from femcert import certified_weights
@@ -16,11 +15,9 @@ RULE = fc.OperationalRadius(pde="certified", bc="certified", pde_norm="equilibra
 
 
 def problem_and_data():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    space = fc.SineSpace(basis, 3)
     points = np.random.default_rng(0).uniform(0.2, 0.8, (8, 2))
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, points, radius=0.1))
-    truth = space.field([1.0, 0.5, -0.3])
+    problem = zoo.source(zoo.square(3), sensors=zoo.discs(points, radius=0.1))
+    truth = problem.parameters.field([1.0, 0.5, -0.3])
     return problem, problem.simulate(truth, noise=0.02, seed=2, oracle=True), truth
 
 
@@ -49,27 +46,10 @@ def test_weights_are_recorded_as_numbers(tmp_path):
     assert json.loads((tmp_path / "s.json").read_text())["rule"]["certified"] == ["pde", "bc"]
 
 
-def test_one_weight_certified_one_given():
-    problem, data, truth = problem_and_data()
-    rule = fc.OperationalRadius(pde="certified", bc=2.0, pde_norm="equilibrated").prepare(problem, data).rule
-    assert rule.bc == 2.0
-    assert rule.pde == certified_weights(problem, data=data).pde.value
-    assert fc.StoppingRule(problem, data, RULE, 1e9)(fc.Candidate(problem.solve(truth), truth))
-
-
 def test_where_there_is_no_certified_weight_the_baseline_is_kept():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-
-    @BilinearForm
-    def transport(u, v, w):
-        return dot(grad(u), grad(v)) + u.grad[0] * v
-
-    space = fc.SineSpace(basis, 2)
-    sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.5], [0.5, 0.7]])
-    problem = fc.LinearProblem(basis, operator=transport, parameters=space, sensors=sensors)
-    data = problem.simulate(space.field([1.0, 0.0]))
+    problem = zoo.own_linear()
+    data, learned = zoo.data(problem, noise=0.0), zoo.solved(problem)
     rule = fc.OperationalRadius(pde="certified", pde_norm="riesz")
-    learned = fc.Candidate.from_coefficients(problem, [1.0, 0.0])
     selection = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-6), learned=learned, rule=rule)
     assert not selection.accepted
     assert "not said to be symmetric definite" in selection.reason

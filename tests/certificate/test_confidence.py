@@ -118,12 +118,6 @@ def test_properties(x, zeta, scale):
         assert np.allclose(rows, top, rtol=1e-12)
 
 
-def test_many_rows_in_blocks_are_the_same():
-    samples = np.random.default_rng(0).random((700, 500)) ** 3
-    whole = betting(samples, 1.0, 0.05)
-    assert np.array_equal(whole[[0, 499, 500, 699]], betting(samples[[0, 499, 500, 699]], 1.0, 0.05))
-
-
 def test_nothing_to_bound():
     for bound in BOUNDS.values():
         assert bound(np.zeros(5), 0.0, 0.05) == 0.0

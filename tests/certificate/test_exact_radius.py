@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+import zoo
+from skfem import Basis, ElementLineP1, MeshLine
 
 import femcert as fc
 
-BASES = {
-    "line P1": lambda: Basis(MeshLine(np.linspace(0, 1, 13)), ElementLineP1()),
-    "line P2": lambda: Basis(MeshLine(np.linspace(0, 1, 9)), ElementLineP2()),
-    "P1": lambda: Basis(MeshTri().refined(3), ElementTriP1()),
-    "P2": lambda: Basis(MeshTri().refined(2), ElementTriP2()),
-    "Q1": lambda: Basis(MeshQuad().refined(3), ElementQuad1()),
-}
+# Cells along a side.
+ELEMENTS = {"line P1": 12, "line P2": 8, "tri P1": 8, "tri P2": 4, "quad Q1": 8}
 
 
-def source(name="P1", k=4, m=9, **options):
-    basis = BASES[name]()
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (m, basis.mesh.dim()))
+def source(name="tri P1", k=4, m=9, ball=None, **options):
+    basis = zoo.unit_basis(name, ELEMENTS[name])
     space = fc.EigenmodeSpace(basis, k)
-    if "ball" in options:
-        space = space.within_ball(options.pop("ball"), norm="h1")
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points), **options)
+    if ball is not None:
+        space = space.within_ball(ball, norm="h1")
+    return zoo.source(basis, parameters=space, sensors=zoo.inside_points(basis, m, seed=0), **options)
+
+
+def full(radius, **options):
+    """Six sensors of the whole space."""
+    return zoo.source(zoo.square(3), parameters=lambda b: fc.FullSpace(b).within_ball(radius, norm="h1"), **options)
 
 
 def observed(problem, truth, level, seed, *, covariance=None, size=1.0):
@@ -46,7 +36,7 @@ def observed(problem, truth, level, seed, *, covariance=None, size=1.0):
     return fc.Data(clean + noise, level, covariance)
 
 
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", ELEMENTS)
 @pytest.mark.parametrize("level", [0.0, 1e-6, 1e-2, 10.0])
 def test_the_truth_is_inside_and_the_residual_radius_outside(name, level):
     problem = source(name, dirichlet=0.5)
@@ -125,11 +115,8 @@ def test_on_a_ball(k):
 
 
 def test_a_large_class_on_a_ball_takes_the_modulus(monkeypatch):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (6, 2))
-    space = fc.FullSpace(basis).within_ball(5.0, norm="h1")
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
-    truth = np.sin(np.pi * basis.doflocs[0]) * np.sin(np.pi * basis.doflocs[1])
+    problem = full(5.0)
+    truth = np.prod(np.sin(np.pi * problem.basis.doflocs), axis=0)
     data = observed(problem, truth, 1e-3, 0)
     candidate = fc.Tikhonov(weight=1e-6)(problem, data)
     small = fc.certify(problem, data, candidate, fc.ExactRadius())
@@ -170,12 +157,11 @@ def test_refused():
 
 
 def coefficient(radius, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     space = fc.SineSpace(basis, 2)
     if radius is not None:
         space = space.within_ball(radius, norm="l2")
-    sensors = fc.PointSensors(basis, np.linspace(0.05, 0.95, 19))
-    return fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=10.0, **options)
+    return zoo.coefficient(basis, parameters=space, sensors=np.linspace(0.05, 0.95, 19), source=10.0, **options)
 
 
 def test_nonlinear_on_a_validated_ball_or_not_at_all():
@@ -213,19 +199,12 @@ def test_a_nonlinear_ball_counts():
 
 def test_without_noise_a_large_ball_has_no_radius(monkeypatch):
     monkeypatch.setattr("femcert.certificate.exact.MOST_COORDINATES", 10)
-    basis = BASES["P1"]()
-    space = fc.FullSpace(basis).within_ball(50.0, norm="h1")
-    sensors = fc.PointSensors(basis, np.random.default_rng(0).uniform(0.1, 0.9, (6, 2)))
-    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
-    truth = basis.doflocs[0] ** 2
+    problem = full(50.0)
+    truth = problem.basis.doflocs[0] ** 2
     data = fc.Data(problem.observe(problem.solve(truth)), 0.0)
-    wrong = 1e3 * basis.doflocs[0]
+    learned = zoo.solved(problem, 1e3 * problem.basis.doflocs[0])
     found = fc.no_harm(
-        problem,
-        data,
-        baseline=fc.Candidate(problem.solve(truth), truth),
-        learned=fc.Candidate(problem.solve(wrong), wrong),
-        rule=fc.ExactRadius(),
+        problem, data, baseline=zoo.solved(problem, truth), learned=learned, rule=fc.ExactRadius()
     )
     assert not found.accepted
 
@@ -233,16 +212,14 @@ def test_without_noise_a_large_ball_has_no_radius(monkeypatch):
 def test_never_above_the_residual_radius_on_balls():
     # The dual of two multipliers has a gap there; the other bound then counts.
     rng = np.random.default_rng(0)
-    basis = Basis(MeshLine(np.linspace(0, 1, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     for seed in range(12):
         matrix = np.array(fc.SineSpace(basis, 3).matrix)
         matrix[:, 1] = matrix[:, 0] + 10.0 ** rng.uniform(-4, -1) * matrix[:, 1]
         space = fc.ParameterSpace(basis, matrix).within_ball(0.2, norm="l2")
-        sensors = fc.PointSensors(basis, np.linspace(0.2, 0.8, 1 + seed % 3))
-        problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+        problem = zoo.source(basis, parameters=space, sensors=np.linspace(0.2, 0.8, 1 + seed % 3))
         data = fc.Data(np.zeros(problem.observation_count), 1e-3)
-        q = rng.uniform(0.0, 3.0) * np.ones(basis.N)
-        candidate = fc.Candidate(problem.solve(q), q)
+        candidate = zoo.solved(problem, rng.uniform(0.0, 3.0) * np.ones(basis.N))
         exact, residual = (fc.certify(problem, data, candidate, r()) for r in (fc.ExactRadius, fc.ResidualRadius))
         assert exact.radius.value <= residual.radius.value * (1.0 + 1e-9)
         assert exact.contains(np.zeros(basis.N))
@@ -261,11 +238,10 @@ def test_a_seminorm_does_not_bound_a_nonlinear_class():
 
 @pytest.mark.parametrize("level", [0.0, 1e-3])
 def test_blind_sensors_leave_the_ball(level):
-    basis = BASES["P1"]()
+    basis = zoo.square(3)
     H = np.zeros((1, basis.N))
     H[0, basis.get_dofs().flatten()[0]] = 1.0
-    space = fc.FullSpace(basis).within_ball(1.0, norm="h1")
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.MatrixSensors(H))
+    problem = full(1.0, sensors=fc.MatrixSensors(H))
     zero = np.zeros(basis.N)
     found = fc.certify(problem, fc.Data([0.0], level), fc.Candidate(zero, zero), fc.ExactRadius())
     assert found.radius.value == pytest.approx(1.0, rel=1e-3)

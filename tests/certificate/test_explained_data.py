@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+import zoo
 from scipy.optimize import minimize_scalar
-from skfem import Basis, ElementTriP1, ElementTriP2, MeshTri
 
 import femcert as fc
 from femcert.stability import Modulus
@@ -26,10 +26,8 @@ RULES = {
 
 @pytest.fixture(scope="module")
 def problem():
-    basis = Basis(MeshTri().refined(3), ElementTriP2())
     points = np.random.default_rng(0).uniform(0.2, 0.8, (2, 12))
-    sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    return zoo.source(zoo.square(3, 2), parameters=2, sensors=zoo.discs(points, radius=0.1))
 
 
 def measured(problem, seed, *, claimed):
@@ -76,10 +74,9 @@ def test_a_constant_that_is_given_does_not_switch_the_check_off(problem):
 
 
 def on_ball(refined, radius, norm="h1"):
-    basis = Basis(MeshTri().refined(refined), ElementTriP1())
     points = np.random.default_rng(0).uniform(0.2, 0.8, (2, 7))
-    sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(radius, norm=norm), sensors=sensors)
+    space = fc.FullSpace(zoo.square(refined)).within_ball(radius, norm=norm)
+    return zoo.source(zoo.square(refined), parameters=space, sensors=zoo.discs(points, radius=0.1))
 
 
 def least_misfit(problem, data):

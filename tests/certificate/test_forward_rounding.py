@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, MeshLine
+from zoo import unit_basis
 
 import femcert as fc
 
-LINE = Basis(MeshLine(np.linspace(0.0, 1.0, 65)), ElementLineP1())
+LINE = unit_basis("line P1", 64)
 
 
 def decayed(j, sensors, *, time=0.1, steps=100, scheme="crank-nicolson"):

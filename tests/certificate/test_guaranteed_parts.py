@@ -135,7 +135,7 @@ def test_near_the_discrete_radius_on_a_fine_mesh():
         assert max(case.covered(seeds)) <= 1.5
 
 
-def test_recomputed_states_leave_an_error_of_second_order():
+def test_recomputed_states_leave_an_error_of_second_order_at_most():
     for element, order in ((ElementTriP1, 2.0), (ElementQuad1, 2.0), (ElementTriP2, 4.0)):
         left = []
         for n in (16, 32):
@@ -145,7 +145,8 @@ def test_recomputed_states_leave_an_error_of_second_order():
             parts = guaranteed_parts(case.problem, data, candidate, state="recomputed", stability=case.stability)
             assert parts.bc.value == 0.0
             left.append(parts.pde.value)
-        assert abs(np.log2(left[0] / left[1]) - order) <= 0.3
+        # On regular meshes of triangles what fluxes and test functions both miss is smaller.
+        assert -0.3 <= np.log2(left[0] / left[1]) - order <= 1.3
 
 
 def radius_without(parts, data, name):

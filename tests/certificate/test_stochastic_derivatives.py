@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+from zoo import coefficient, square
 
 import femcert as fc
 from femcert.certificate.derivatives import check_derivatives, inner_balls, inner_points
@@ -142,11 +143,7 @@ def test_gradients_are_looked_at_where_they_count(mesh):
 
 
 def test_the_gradient_of_a_state_over_a_conductivity():
-    basis = Basis(MESHES["square"], ElementTriP1())
-    sensors = fc.PointSensors(basis, np.random.default_rng(0).uniform(0.2, 0.8, (6, 2)))
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.CosineSpace(basis, 2), sensors=sensors, source=1.0, transform="exp"
-    )
+    problem = coefficient(square(4), sensors=6)
     assert judged(problem, Waves()).residuals.pde.value > 0.0
     with pytest.raises(fc.UncertifiedError, match="the gradient of the state "):
         judged(problem, Waves(gradient=1.2))

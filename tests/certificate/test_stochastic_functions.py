@@ -2,32 +2,15 @@
 
 import numpy as np
 import pytest
+import zoo
 from function_helpers import PI, Sine, certified, load, square
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP0,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementLineP1, ElementTriP0, ElementTriP1, MeshLine, MeshTri
 from zoo import OwnSource, judge_of
 
 import femcert as fc
 from femcert.certificate.pointwise import pointwise_residual
 from femcert.mesh.locate import interpolation_matrix
 from femcert.mesh.sample import uniform_points
-
-ELEMENTS = {
-    "tri P1": (MeshTri, ElementTriP1),
-    "tri P2": (MeshTri, ElementTriP2),
-    "quad Q1": (MeshQuad, ElementQuad1),
-    "quad Q2": (MeshQuad, ElementQuad2),
-}
 
 
 class Linear:
@@ -96,10 +79,8 @@ def test_product_rule_and_reaction(mesh, conductivity, reaction):
     basis = Basis(mesh, ElementLineP1() if mesh.dim() == 1 else ElementTriP1())
     if isinstance(reaction, str):
         reaction = np.linspace(0.0, 1.0, mesh.nelements)
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.AverageSensors(basis, [[0.5] * mesh.dim()], radius=0.2),
-        conductivity=conductivity, reaction=reaction,
-    )  # fmt: skip
+    sensors = zoo.discs([[0.5] * mesh.dim()], radius=0.2)
+    problem = zoo.source(basis, parameters=2, sensors=sensors, conductivity=conductivity, reaction=reaction)
     u = Sine(1.0, 0.1)
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: x[0] ** 2, envelope=1e4)
     points = uniform_points(mesh, 30, np.random.default_rng(0))
@@ -133,11 +114,8 @@ def test_a_problem_of_the_user_with_its_strong_form():
 
 @pytest.mark.parametrize("transform", ["exp", "identity"])
 def test_the_residual_of_a_conductivity(transform):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.5, 0.5]]), source=3.0,
-        transform=transform,
-    )  # fmt: skip
+    basis = zoo.square(3)
+    problem = zoo.coefficient(basis, parameters=fc.FullSpace, sensors=1, source=3.0, transform=transform)
     u, q = Sine(1.0, 0.1), Linear()
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=lambda x: q(x), envelope=1e4)
     points = uniform_points(basis.mesh, 30, np.random.default_rng(0))
@@ -151,15 +129,11 @@ def test_the_residual_of_a_conductivity(transform):
     assert pointwise_residual(problem, moved) is None
 
 
-@pytest.mark.parametrize("name", ["tri P1", "tri P2", "quad Q1", "quad Q2"])
+@pytest.mark.parametrize("name", zoo.PLANE)
 def test_the_gradient_of_a_conductivity_is_that_of_its_interpolant(name):
     """A wave of q that no node sees does not count; against differences inside of the cells."""
-    mesh, element = ELEMENTS[name]
-    basis = Basis(mesh().refined(2), element())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.4, 0.5]]), source=1.0,
-        transform="identity",
-    )  # fmt: skip
+    basis = zoo.unit_basis(name, 4)
+    problem = zoo.coefficient(basis, parameters=fc.FullSpace, sensors=1, transform="identity")
     u = Sine()
     q = lambda x: 1.0 + x[0] * x[1] + np.sin(8.0 * PI * x[0])  # noqa: E731
     candidate = fc.Candidate.from_functions(problem, state=u, parameter=q, envelope=1e4)
@@ -177,10 +151,8 @@ def test_the_gradient_of_a_conductivity_is_that_of_its_interpolant(name):
 
 
 def test_a_residual_that_belongs_to_a_function_q_is_refused_for_a_conductivity():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.5, 0.5]]), source=1.0
-    )
+    basis = zoo.square(2)
+    problem = zoo.coefficient(basis, parameters=fc.FullSpace, sensors=1)
     u = Sine()
     options = {"parameter": Linear(), "residual": lambda x: 0.0 * x[0], "envelope": 1e4}
     given = fc.Candidate.from_functions(problem, state=lambda x: u(x), **options)
@@ -192,27 +164,9 @@ def test_a_residual_that_belongs_to_a_function_q_is_refused_for_a_conductivity()
     assert np.abs(pointwise_residual(problem, derived)(points)).max() > 1.0
     # On elements the conductivity jumps, and the residual is no function.
     constants = Basis(basis.mesh, ElementTriP0())
-    jumping = fc.EllipticCoefficient(
-        basis, parameters=fc.FullSpace(constants), sensors=fc.PointSensors(basis, [[0.5, 0.5]]), source=1.0
-    )
+    jumping = zoo.coefficient(basis, parameters=fc.FullSpace(constants), sensors=1)
     plain = fc.Candidate.from_functions(jumping, state=u, parameter=Linear(), envelope=1e4)
     assert pointwise_residual(jumping, plain) is None
-
-
-def test_a_residual_as_a_function():
-    problem = square(3)
-    u = Sine(1.0, 0.01)
-    given = fc.Candidate.from_functions(
-        problem, state=lambda x: u(x), parameter=load, residual=lambda x: -u.laplacian(x) - load(x), envelope=50.0
-    )
-    derived = fc.Candidate.from_functions(problem, state=u, parameter=load, envelope=50.0)
-    options = {"points": 40_000, "bound": "betting"}
-    values = [certified(problem, candidate, **options).residuals.pde.value for candidate in (given, derived)]
-    assert values[0] == pytest.approx(values[1], rel=0.02)
-    with pytest.raises(fc.InputError, match="residual needs a callable"):
-        fc.Candidate.from_functions(problem, state=u, parameter=load, residual=lambda x: x[0])
-    with pytest.raises(fc.InputError, match="residual needs a callable"):
-        fc.Candidate.from_functions(problem, parameter=load, residual=lambda x: x[0], envelope=1.0)
 
 
 def test_a_parameter_moved_into_the_class_moves_the_residual():
@@ -280,9 +234,7 @@ def test_else_the_interpolant(case):
 
 
 def test_heat_states_have_their_interpolants():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    sensors = fc.PointSensors(basis, [0.2, 0.5])
-    problem = fc.HeatInitial(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors, times=[0.01, 0.02], steps=4)
+    problem = zoo.heat()
     options = {"parameter": Sine(), "envelope": 1e4}
     states = [Sine(0.9), Sine(0.8)]
     found = certified(problem, fc.Candidate.from_functions(problem, state=states, **options))

@@ -15,7 +15,7 @@ from skfem import (
     MeshQuad,
     MeshTri,
 )  # fmt: skip
-from zoo import judge_of, mass
+from zoo import heat, judge_of, mass
 
 import femcert as fc
 from femcert.certificate.sampling import Plan, element_envelopes
@@ -137,9 +137,7 @@ def test_weighted_squares_have_the_right_mean_and_envelope(name):
 
 def test_importance_over_elements_and_times():
     basis = BASES["line P1"]()
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.2, 0.5, 0.7]), times=0.1, steps=4
-    )
+    problem = heat(basis, sensors=3, times=0.1)
     q = problem.parameters.field([1.0, 1.0])
     u = problem.trajectory(q)
     u[problem.free[20], 3] += 0.5
@@ -149,17 +147,6 @@ def test_importance_over_elements_and_times():
         uniform = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6)
         importance = physics(problem, candidate, points=1000, bound=bound, zeta=1e-6, sampling="importance")
         assert truth <= importance < uniform
-
-
-def test_the_record_of_the_rule():
-    record = fc.StochasticRadius(bound="betting", sampling="importance").to_dict()
-    assert (record["bound"], record["sampling"]) == ("betting", "importance")
-    assert "sampling" not in fc.StochasticRadius().to_dict()
-    problem = source()
-    rule = fc.StochasticRadius(points=30, bound="betting", sampling="importance")
-    found = judge_of(rule, problem).physics(spiked(problem), None)
-    assert found.source == "RMS at 30 random points by importance, betting"
-    assert found.probability == 0.95
 
 
 # Points of their own

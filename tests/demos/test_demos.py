@@ -32,6 +32,8 @@ def run(tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(sys, "argv", [str(DEMOS / f"{name}.py"), str(directory)])
                 patch.chdir(directory.parents[1])
+                # A script finds those beside it.
+                patch.syspath_prepend(DEMOS)
                 spec.loader.exec_module(found[name])
             pictures = list(directory.iterdir())
             assert [picture.name for picture in pictures] == [f"{name.split('_', 1)[1]}.png"]

@@ -11,7 +11,7 @@ import pytest
 from test_demos import run  # noqa: F401  (a fixture)
 
 DEMOS = Path(__file__).parents[2] / "demos"
-MEASURED = ["ex14_crosshole_radar", "ex15_limited_angle_xray", "ex17_eit_tank"]
+MEASURED = ["ex14_crosshole_radar", "ex15_limited_angle_xray", "ex17_eit_tank", "ex20_eit_tank_regions"]
 
 
 @pytest.fixture

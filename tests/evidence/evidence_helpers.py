@@ -63,3 +63,20 @@ def fewest_conformal(trials: int, samples: int, level: float, cells: int = 1) ->
 def best_of(function: Any, starts: Any) -> float:
     """The least value that a general optimizer finds."""
     return min(minimize(function, start, method="BFGS").fun for start in starts)
+
+
+class Span(fc.CoordinateSpace):
+    """A few columns of a space of coordinates."""
+
+    def __init__(self, whole: Any, B: Any) -> None:
+        super().__init__(whole.size, gram=whole.weight)
+        self.matrix = B
+
+
+def span_problem(tau: float | None = None) -> Any:
+    """Nine sensors of a span of four of twelve coordinates, perhaps with a remainder."""
+    rng, k = np.random.default_rng(0), 12
+    whole = fc.CoordinateSpace(k, gram=np.diag(np.linspace(1.0, 2.0, k)))
+    space = Span(whole, np.linalg.qr(rng.standard_normal((k, 4)))[0])
+    space = space if tau is None else space.with_remainder(tau)
+    return fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=rng.standard_normal((9, k)), parameters=space)

@@ -16,7 +16,7 @@ import femcert as fc
 LOW, HIGH = np.array([-0.9, -0.9]), np.array([-0.1, 0.0])
 # Where shifted ones are.
 ELSEWHERE = np.array([0.2, -0.9]), np.array([0.9, -0.1])
-WIDTHS, RADII = (0.05, 0.2), (0.1, 0.3)
+WIDTHS, RADII, LARGER = (0.05, 0.2), (0.1, 0.3), (0.15, 0.25)
 # Squares of side 1/2 about these points.
 REGIONS = {
     "centre": (-0.5, -0.5), "north": (-0.5, 0.0), "east": (0.0, -0.5), "far north": (-0.5, 0.5), "far east": (0.5, -0.5)
@@ -50,11 +50,16 @@ def blobs(basis: Any, count: int, seed: Any, *, box: Any = (LOW, HIGH)) -> Any:
     return np.exp(-_squares(basis, centres) / widths[:, None])
 
 
-def discs(basis: Any, count: int, seed: Any, *, box: Any = (LOW, HIGH)) -> Any:
+def discs(basis: Any, count: int, seed: Any, *, box: Any = (LOW, HIGH), radii: Any = RADII) -> Any:
     """Rows of dof values of sharp discs of height one."""
     rng = np.random.default_rng(seed)
-    centres, radii = rng.uniform(*box, (count, 2)), rng.uniform(*RADII, count)
+    centres, radii = rng.uniform(*box, (count, 2)), rng.uniform(*radii, count)
     return (_squares(basis, centres) <= radii[:, None] ** 2).astype(float)
+
+
+def larger_discs(basis: Any, count: int, seed: Any) -> Any:
+    """Discs about as wide as the sensors are apart."""
+    return discs(basis, count, seed, radii=LARGER)
 
 
 def shifted(basis: Any, count: int, seed: Any) -> Any:

@@ -164,24 +164,6 @@ def test_two_claims_side_by_side(kind, noise):
     assert_allclose(every, {blobs: 0.091 if noise < 0.02 else 0.134, discs: 0.28}[kind], rtol=0.1)
 
 
-def test_what_it_says():
-    problem = matrix_problem(0)
-    samples = heavy(15, 60, 0)
-    table = fc.evidence(problem, data(problem, np.ones(7))).table([psi_of(15)[:, 0], psi_of(15)[:, 1]], samples=samples)
-    assert table.claim == "in 95 % of measurements of truths like the 60 samples (discrete)"
-    assert table.confidence == pytest.approx(0.95)
-    assert table[0].limit is None
-    assert (table[0].lower.side, table[0].upper.side) == ("lower", "upper")
-    assert "60 samples, seed 0" in table[0].lower.source
-    # The same draw for the same seed.
-    again = fc.evidence(problem, data(problem, np.ones(7))).table([psi_of(15)[:, 0], psi_of(15)[:, 1]], samples=samples)
-    assert [i.half_length for i in again] == [i.half_length for i in table]
-    other = fc.evidence(problem, data(problem, np.ones(7))).interval(
-        psi_of(15)[:, 0], samples=fc.Samples(samples, seed=1)
-    )
-    assert other.half_length != table[0].half_length
-
-
 def test_a_sampled_ball_does_not_count_and_its_number_does_not_matter():
     problem = matrix_problem(0)
     samples = heavy(15, 60, 0)

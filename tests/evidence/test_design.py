@@ -70,18 +70,6 @@ def test_sensors_of_different_quality_and_another_confidence():
     assert found.confidence == pytest.approx(0.8)
 
 
-def test_a_prediction_counts_the_noise_of_its_reading():
-    problem = matrix_problem(0)
-    asked = [fc.Prediction(np.ones(15), std=0.5), np.ones(15)]
-    found = fc.design(problem, asked, std=0.05, counts=[7])
-    table = fc.evidence(problem, data(problem, np.zeros(7), 0.05)).table(asked)
-    assert_allclose(found.half_lengths[0, 0], [row.half_length for row in table], rtol=CLOSE)
-    assert_allclose(found.deviations[0, 0], [row.deviation for row in table], rtol=1e-4)
-    assert np.isnan(found.limits[0, 0, 0])
-    with pytest.raises(fc.InputError, match="simultaneous"):
-        fc.design(problem, asked, std=0.05, simultaneous=True)
-
-
 def test_a_span_needs_as_many_sensors_as_it_has_directions():
     problem = on_l_shape(lambda b: fc.CosineSpace(b, 4))
     found = fc.design(problem, [fc.Mean(problem.basis)], std=0.01, counts=[3, 4, 12], order="greedy")
@@ -213,3 +201,15 @@ def test_the_best_dimension_has_the_shortest_interval():
         fc.best_dimension(build, [], west, std=0.1)
     with pytest.raises(fc.InputError, match="2 noise levels"):
         fc.best_dimension(build, [2], west, std=[0.1, 0.2])
+
+
+def test_a_prediction_counts_the_noise_of_its_reading():
+    problem = matrix_problem(0)
+    asked = [fc.Prediction(np.ones(15), std=0.5), np.ones(15)]
+    found = fc.design(problem, asked, std=0.05, counts=[7])
+    table = fc.evidence(problem, data(problem, np.zeros(7), 0.05)).table(asked)
+    assert_allclose(found.half_lengths[0, 0], [row.half_length for row in table], rtol=CLOSE)
+    assert_allclose(found.deviations[0, 0], [row.deviation for row in table], rtol=1e-4)
+    assert np.isnan(found.limits[0, 0, 0])
+    with pytest.raises(fc.InputError, match="simultaneous"):
+        fc.design(problem, asked, std=0.05, simultaneous=True)

@@ -7,16 +7,18 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from evidence_helpers import STD, data, fewest, form, matrix_problem, noisy, on_sphere
+from evidence_helpers import STD, data, fewest, form, matrix_problem, noisy, on_sphere, span_problem
+from l_shape_truths import blobs, l_shape_problem, readings
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import chdtri
 from scipy.stats import chi2, ncx2, norm
-from skfem import Basis, ElementTriP1, MeshTri
+from zoo import averages, source, square
 
 import femcert as fc
+from femcert.evidence.ridge import NU
 from femcert.problem.chi_squares import exceeds, shifted_quantile, weighted_quantile
 
 TRIALS = 400
@@ -66,6 +68,58 @@ def test_the_quantile_of_a_shifted_norm():
         assert found < np.sqrt(chi2.isf(0.05, count)) + shift
 
 
+def image(problem, W, std):
+    """Roots of the inner product and of the ball, and the error of the centre for a truth of the ball."""
+    root = np.linalg.cholesky(problem.parameters.weight.toarray()).T
+    lifted = np.linalg.inv(np.linalg.cholesky(form(problem))).T
+    rest = W @ problem.forward_matrix() / std - np.eye(len(lifted))
+    return root, problem.parameters.ball.radius * root @ rest @ lifted
+
+
+def farthest(problem, W, std, e):
+    """The largest distance of a truth of the ball from the centre, for one draw of the noise, by a secular equation."""
+    root, B = image(problem, W, std)
+    U, s, _ = np.linalg.svd(B)
+    v = U.T @ (root @ W @ e)
+    low, high = s[0] ** 2, s[0] ** 2 + s[0] * np.linalg.norm(v) + 1e-300
+    for _ in range(200):
+        nu = (low + high) / 2.0
+        outside = np.sum((s * v[: len(s)] / (nu - s**2)) ** 2) > 1.0
+        low, high = (nu, high) if outside else (low, nu)
+    return float(np.sqrt(high + np.sum(v**2 / (1.0 - np.append(s**2, np.zeros(len(v) - len(s))) / high))))
+
+
+def dense_length(problem, W, std, nu):
+    """One bound for worst case and noise."""
+    root, B = image(problem, W, std)
+    radius = problem.parameters.ball.radius
+    inverse = np.linalg.inv(np.eye(len(B)) - B @ B.T / (nu * radius**2))
+    gram = (root @ W).T @ inverse @ (root @ W)
+    return np.sqrt(nu * radius**2 + weighted_quantile(np.linalg.eigvalsh((gram + gram.T) / 2.0), 0.05))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_bound_for_worst_cases_and_noise_holds_for_each_draw(seed):
+    """Ascent over ball and model error from the noise never exceeds it."""
+    problem, rng = matrix_problem(seed), np.random.default_rng(seed)
+    E = rng.standard_normal((7, 2))
+    found = fc.evidence(problem, data(problem, np.zeros(7)).with_model_error(matrix=E, size=0.05))
+    W, (square, gram, _) = map_of(found), found._ridge._joint
+    root, B = image(problem, W, STD)
+    N = 0.05 * root @ W @ E / STD
+    for e in rng.standard_normal((100, 7)):
+        v, most = root @ W @ e, square + e @ gram @ e
+        x, w = rng.standard_normal(B.shape[1]), rng.standard_normal(2)
+        for _ in range(100):
+            x = B.T @ (v + B @ x + N @ w)
+            x /= np.linalg.norm(x)
+            w = N.T @ (v + B @ x + N @ w)
+            w /= np.linalg.norm(w)
+        assert np.sum((v + B @ x + N @ w) ** 2) <= most
+    noise = np.sqrt(weighted_quantile(np.linalg.eigvalsh((root @ W).T @ (root @ W)), 0.05))
+    assert found._ridge.length(found.law) < found._ridge.bias + sum(found._ridge.others) + noise
+
+
 @pytest.mark.parametrize("std", [0.01, 0.2])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_length_is_that_of_a_dense_computation(seed, std):
@@ -76,7 +130,13 @@ def test_the_length_is_that_of_a_dense_computation(seed, std):
     assert bias <= ridge.bias <= bias * (1.0 + 1e-3)
     gram = W.T @ problem.parameters.weight @ W
     quantile = np.sqrt(weighted_quantile(np.linalg.eigvalsh(gram), 0.05))
-    assert ridge.length(found.law) - ridge.bias == pytest.approx(quantile, rel=1e-6)
+    # Less than the sum of worst case and noise, and no less than what noise and worst case together come to.
+    assert ridge.length(found.law) <= ridge.bias + quantile * (1.0 + 1e-6)
+    draws = np.random.default_rng(seed).standard_normal((400, 7))
+    assert fewest(400, 0.95) <= sum(farthest(problem, W, std, e) <= ridge.length(found.law) for e in draws)
+    assert ridge.length(found.law) <= 1.01 * min(
+        dense_length(problem, W, std, nu) for nu in (bias / problem.parameters.ball.radius) ** 2 * np.array(NU)
+    )
     # The centre is a ridge regression.
     mu, T, L = ridge.chosen[0] * ridge.chosen[1][0, 0], problem.forward_matrix() / std, form(problem)
     assert_allclose(W, np.linalg.solve(T.T @ T + mu * L, T.T), rtol=1e-7, atol=1e-9 * np.abs(W).max())
@@ -127,10 +187,8 @@ def test_the_lower_value_is_what_the_data_can_hide(seed, std):
 
 
 def test_a_seminorm_bounds_all_but_constants():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    space = fc.FullSpace(basis).within_ball(1.5, norm="h1-seminorm")
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, points, radius=0.1))
+    space = fc.FullSpace(square(2)).within_ball(1.5, norm="h1-seminorm")
+    problem = source(square(2), parameters=space, sensors=averages(square(2), 9, radius=0.1))
     std = 1e-3
     first = fc.evidence(problem, data(problem, np.zeros(9), std))
     W, T, L = map_of(first), problem.forward_matrix() / std, space.ball_form.toarray()
@@ -151,7 +209,7 @@ def test_a_seminorm_bounds_all_but_constants():
 
 
 def test_directions_that_nothing_sees_have_no_radius():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = square(2)
     space = fc.FullSpace(basis).within_ball(1.5, norm="h1-seminorm")
     difference = np.zeros((1, basis.N))
     difference[0, [3, 7]] = 1.0, -1.0
@@ -179,22 +237,6 @@ def test_model_errors_enlarge_the_radius_and_are_covered():
         found = first.with_data(made.with_values(noisy(problem, worst, trial) + sign * E @ w))
         covered += problem.parameters.norm(np.asarray(found.centre) - worst) <= found.radius(found.centre).value
     assert covered >= fewest(TRIALS, 0.95)
-
-
-def span_problem(tau=None, m=9, k=12, few=4):
-    rng = np.random.default_rng(0)
-    whole = fc.CoordinateSpace(k, gram=np.diag(np.linspace(1.0, 2.0, k)))
-    space = Span(whole, np.linalg.qr(rng.standard_normal((k, few)))[0])
-    space = space if tau is None else space.with_remainder(tau)
-    return fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=rng.standard_normal((m, k)), parameters=space)
-
-
-class Span(fc.CoordinateSpace):
-    """A few columns of a space of coordinates."""
-
-    def __init__(self, whole, B):
-        super().__init__(whole.size, gram=whole.weight)
-        self.matrix = B
 
 
 def test_on_a_span_the_radius_is_that_of_the_ellipsoid():
@@ -355,51 +397,40 @@ def test_missing_readings_are_as_if_there_were_no_sensors():
     assert_allclose([b.value for b in one.best_radius], [b.value for b in other.best_radius], rtol=1e-6)
 
 
+@cache
+def l_shape():
+    """The source on the L-shape in a ball that contains most of the blobs."""
+    return l_shape_problem(lambda b: fc.FullSpace(b).within_ball(1.8, norm="h1"), refined=3)
+
+
+def l_shape_data(problem, count, noise):
+    """Blobs, and readings of each."""
+    truths, std = blobs(problem.basis, count, 0), noise * 0.0125
+    exact = readings(problem, truths)
+    return truths, exact + std * np.random.default_rng(0).standard_normal(exact.shape), std
+
+
 def test_the_centre_is_a_baseline():
-    problem, shape = l_shape_problem(), Basis(MeshTri.init_lshaped().refined(3), ElementTriP1())
-    y, std = l_shape_data(problem, 0, 0.05)
+    problem = l_shape()
+    _, (y,), std = l_shape_data(problem, 1, 0.05)
     found = fc.evidence(problem, data(problem, y, std))
     centre = found.centre
     assert isinstance(centre, fc.Candidate)
     assert_allclose(centre.state, problem.solve(centre.parameter))
-    assert np.asarray(centre).shape == (shape.N,)
+    assert np.asarray(centre).shape == (problem.basis.N,)
     assert found.radius(centre).value == found.radius(centre.parameter).value == found.best_radius[1].value
     selection = fc.no_harm(problem, data(problem, y, std), baseline=centre, learned=centre, rule=fc.ExactRadius())
     assert selection.accepted
 
 
-@cache
-def l_shape_problem(refined=3, sensors=33):
-    basis = Basis(MeshTri.init_lshaped().refined(refined), ElementTriP1())
-    rng, points = np.random.default_rng(0), []
-    while len(points) < sensors:
-        p = rng.uniform(-0.9, 0.9, 2)
-        points += [p] if min(p) < -0.08 else []
-    space = fc.FullSpace(basis).within_ball(1.8, norm="h1")
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.AverageSensors(basis, np.array(points), radius=0.07))
-
-
-def blob(problem, seed):
-    """A source in no span of modes, within the ball for more than 97 % of the seeds."""
-    rng, x = np.random.default_rng(seed), problem.parameters.basis.doflocs
-    c, w = (rng.uniform(-0.9, -0.1), rng.uniform(-0.9, 0.0)), rng.uniform(0.05, 0.2)
-    return np.exp(-((x[0] - c[0]) ** 2 + (x[1] - c[1]) ** 2) / w)
-
-
-def l_shape_data(problem, seed, noise):
-    exact = problem.observe(problem.solve(blob(problem, seed)))
-    std = noise * 0.0125
-    return exact + std * np.random.default_rng(seed).standard_normal(len(exact)), std
-
-
 @pytest.mark.parametrize(("noise", "most"), [(0.01, 1.15), (0.05, 1.35)])
 def test_blobs_on_the_l_shape_are_covered_by_radii_close_to_the_best(noise, most):
-    problem = l_shape_problem()
-    first, covered, errors = fc.evidence(problem, data(problem, np.zeros(33), noise * 0.0125)), 0, []
+    problem = l_shape()
+    truths, values, std = l_shape_data(problem, 100, noise)
+    first, covered, errors = fc.evidence(problem, data(problem, np.zeros(33), std)), 0, []
     lower, upper = first.best_radius
-    for seed in range(100):
-        y, std = l_shape_data(problem, seed, noise)
-        found, truth = first.with_data(data(problem, y, std)), blob(problem, seed)
+    for truth, y in zip(truths, values, strict=True):
+        found = first.with_data(data(problem, y, std))
         errors.append(problem.parameters.norm(np.asarray(found.centre) - truth))
         covered += errors[-1] <= found.radius(found.centre).value
     assert covered == 100
@@ -410,11 +441,9 @@ def test_blobs_on_the_l_shape_are_covered_by_radii_close_to_the_best(noise, most
 
 def test_a_sensor_on_the_boundary_does_not_make_the_radius_small():
     # Its reading is zero for every truth, so that a multiplier near zero costs no noise; rounding hides the bias there.
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
     x = np.linspace(0.0, 0.9, 5)
-    sensors = fc.PointSensors(basis, np.array([(a, b) for a in x for b in x]))
-    space = fc.FullSpace(basis).within_ball(3.0, norm="h1", length=0.7)
-    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
+    space = fc.FullSpace(square(4)).within_ball(3.0, norm="h1", length=0.7)
+    problem = source(square(4), parameters=space, sensors=np.array([(a, b) for a in x for b in x]))
     found = fc.evidence(problem, fc.Data.gaussian(np.zeros(25), std=1e-3))
     lower, upper = found.best_radius
     assert 0.5 < lower.value <= upper.value < 3.0 + 1e-6

@@ -76,16 +76,6 @@ def test_a_radius_that_is_chosen_afterwards_is_covered_by_fixed_weights():
     assert covered >= fewest(150, 0.95)
 
 
-def test_default_radii_hold_all_marks():
-    problem, psi, found = case()
-    at = found.sensitivity(psi)
-    assert at.radii[0] < min(found.least_norm.value, problem.parameters.ball.radius)
-    assert at.radii[-1] > max(found.breakdown(psi, 0.0).value, problem.parameters.ball.radius)
-    assert at.least_norm.value == found.least_norm.value
-    assert "at most the radius" in at.claim
-    assert at.confidence == pytest.approx(0.95)
-
-
 def test_free_directions_and_model_errors_do_not_grow_with_the_radius():
     problem = source(
         l_shape(), parameters=lambda basis: fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm"), sensors=12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evidence_helpers import STD, data, fewest, matrix_problem, noisy
+from evidence_helpers import STD, data, fewest, matrix_problem, noisy, span_problem
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.stats import betabinom
@@ -16,24 +16,6 @@ from femcert.problem.constraints import conformal_quantile
 from femcert.problem.noise import folded_quantile
 
 TRIALS = 400
-
-
-def span_problem(tau, *, m=9, k=12, few=4, seed=0):
-    """A span of a few of k coordinates, with a remainder."""
-    rng = np.random.default_rng(seed)
-    whole = fc.CoordinateSpace(k, gram=np.diag(np.linspace(1.0, 2.0, k)))
-    B = np.linalg.qr(rng.standard_normal((k, few)))[0]
-    space = Span(whole, B).with_remainder(tau)
-    observe = rng.standard_normal((m, k))
-    return fc.MatrixProblem(operator=np.eye(k), load=np.eye(k), observe=observe, parameters=space)
-
-
-class Span(fc.CoordinateSpace):
-    """A few columns of a space of coordinates."""
-
-    def __init__(self, whole, B):
-        super().__init__(whole.size, gram=whole.weight)
-        self.matrix = B
 
 
 def test_a_remainder_is_a_ball_of_what_is_orthogonal_to_the_columns():

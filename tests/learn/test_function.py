@@ -120,22 +120,3 @@ def test_wrong_outputs_are_refused(points, output, message):
 
     with pytest.raises(fc.InputError, match=message):
         Function(Wrong())(points)
-
-
-def test_nan_leads_to_the_baseline_with_its_reason():
-    class Broken(torch.nn.Module):
-        def forward(self, x):
-            return x[:, :1] * float("nan")
-
-    problem = square_source()
-    truth = problem.parameters.field([1.0, 0.0, 0.0, 0.0])
-    data = problem.simulate(truth, noise=0.01)
-    selection = fc.no_harm(
-        problem,
-        data,
-        baseline=fc.Tikhonov(weight=1e-6),
-        learned=lambda p, d: fc.Candidate.from_functions(p, state=Function(Broken()), parameter=Function(Wave())),
-        rule=fc.ResidualRadius(),
-    )
-    assert not selection.accepted
-    assert "NaN" in selection.reason

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from learn_helpers import line_coefficient, line_source
 from skfem import Basis, ElementTriP1, MeshTri
 
@@ -100,20 +101,18 @@ def test_save_then_load_is_the_identity(trained, tmp_path):
 
 def test_wrong_use_is_refused(trained):
     problem, operator = trained
-    with pytest.raises(fc.InputError, match="not trained"):
-        NeuralOperator()(problem, fc.Data(np.ones(9), 0.0))
-    with pytest.raises(fc.InputError, match="not trained"):
-        NeuralOperator().save("operator.npz")
-    with pytest.raises(fc.InputError, match="trained for 9 sensors"):
-        operator.coefficients(np.ones(4))
-    with pytest.raises(fc.InputError, match=r"returned shape \(10, 2\); expected \(10, 3\)"):
-        NeuralOperator().fit(problem, sampler=lambda count, rng: np.zeros((count, 2)), count=10)
-    with pytest.raises(fc.InputError, match="callable sampler"):
-        NeuralOperator().fit(problem, sampler=3)
-    basis = problem.basis
-    larger = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 4), sensors=problem.sensors)
-    with pytest.raises(fc.InputError, match="gives 3 coordinates; the problem's class has 4"):
-        operator(larger, fc.Data(np.ones(9), 0.0))
+    larger = fc.EllipticSource(problem.basis, parameters=fc.SineSpace(problem.basis, 4), sensors=problem.sensors)
+    data, short = fc.Data(np.ones(9), 0.0), {"sampler": lambda count, rng: np.zeros((count, 2)), "count": 10}
+    for deed, word in (
+        (lambda: NeuralOperator()(problem, data), "not trained"),
+        (lambda: NeuralOperator().save("operator.npz"), "not trained"),
+        (lambda: operator.coefficients(np.ones(4)), "trained for 9 sensors"),
+        (lambda: NeuralOperator().fit(problem, **short), r"expected \(10, 3\)"),
+        (lambda: NeuralOperator().fit(problem, sampler=3), "callable sampler"),
+        (lambda: operator(larger, data), "the problem's class has 4"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            deed()
 
 
 def test_under_more_noise_than_it_was_trained_for_dominance_never_takes_it_where_it_is_worse():
@@ -145,7 +144,7 @@ def plate(mesh=None, *, turned=(), shift=0.0):
     points = np.stack(np.meshgrid([0.2, 0.4, 0.6, 0.8], [0.3, 0.5, 0.7]), axis=-1).reshape(-1, 2)
     points = points + np.array([shift, 0.0])
     sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.ParameterSpace(basis, modes.matrix * signs), sensors=sensors)
+    return zoo.source(basis, parameters=(fc.ParameterSpace, modes.matrix * signs), sensors=sensors)
 
 
 @pytest.fixture(scope="module")

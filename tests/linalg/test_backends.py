@@ -50,15 +50,6 @@ def test_all_backends_agree(backend, element):
     assert found.condition == pytest.approx(reference.condition, rel=1e-2)
 
 
-def test_eigenpairs_agree(backend):
-    K, M = pencil(16)
-    values, vectors = smallest_eigenpairs(K, M, 4)
-    with fc.use_backend("superlu"):
-        expected, columns = smallest_eigenpairs(K, M, 4)
-    assert values == pytest.approx(expected, rel=1e-9)
-    assert np.abs(vectors - columns).max() <= 1e-7 * np.abs(columns).max()
-
-
 def test_not_definite_is_refused_by_each(backend):
     K, M = pencil(16)
     first = smallest_eigenpairs(K, M, 1)[0][0]
@@ -81,7 +72,7 @@ def test_the_scale_of_rows_does_not_matter_to_any(backend):
 
 def test_nearly_singular_is_refused_or_solved_to_what_is_lost(backend):
     """From a Neumann problem that a small reaction makes definite to one that is singular to rounding."""
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     K, M = (asm(form, basis) for form in (stiffness, mass))
     x, refused = np.random.default_rng(0).standard_normal(K.shape[0]), []
     for part in (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14):

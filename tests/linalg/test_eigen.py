@@ -4,36 +4,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pencils import line_pencil, line_values
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix, diags, identity, kron
 
 import femcert as fc
 from femcert.linalg import (
+    Factorization,
     canonical_eigenpairs,
     dense_eigenpairs,
     dense_largest_eigenpair,
     eigen,
     inverse_eigenpair,
     is_definite,
+    lanczos,
     largest_eigenvalue,
     smallest_eigenpairs,
 )
-
-
-def line_pencil(n, *, neumann=False):
-    """P1 stiffness and mass of the unit interval with n cells, on the inner nodes or on all."""
-    h = 1.0 / n
-    m = n + 1
-    K = diags([-np.ones(m - 1), np.r_[1.0, 2.0 * np.ones(m - 2), 1.0], -np.ones(m - 1)], [-1, 0, 1]).tocsr() / h
-    M = diags([np.ones(m - 1), np.r_[2.0, 4.0 * np.ones(m - 2), 2.0], np.ones(m - 1)], [-1, 0, 1]).tocsr() * h / 6
-    keep = slice(None) if neumann else slice(1, -1)
-    return K[keep][:, keep].tocsr(), M[keep][:, keep].tocsr()
-
-
-def line_values(n, j):
-    """Discrete eigenvalues in closed form: 6/h² (1 - cos) / (2 + cos), cos = cos(j pi h)."""
-    cos = np.cos(j * np.pi / n)
-    return 6.0 * n**2 * (1.0 - cos) / (2.0 + cos)
 
 
 def plane_pencil(n, *, neumann=False):
@@ -119,16 +106,16 @@ def test_wrong_pairs_are_refused(monkeypatch):
     K, M = plane_pencil(20)
     genuine = eigen.shift_invert
 
-    def inaccurate(*arguments):
-        values, vectors = genuine(*arguments)
+    def inaccurate(*arguments, **options):
+        values, vectors = genuine(*arguments, **options)
         return values * (1.0 + 1e-6), vectors
 
     monkeypatch.setattr(eigen, "shift_invert", inaccurate)
     with pytest.raises(fc.SolveError, match=r"an eigenpair has the relative residual .*, above 1e-08"):
         smallest_eigenpairs(K, M, 3)
 
-    def poisoned(*arguments):
-        values, vectors = genuine(*arguments)
+    def poisoned(*arguments, **options):
+        values, vectors = genuine(*arguments, **options)
         return values, vectors * np.nan
 
     monkeypatch.setattr(eigen, "shift_invert", poisoned)
@@ -254,3 +241,21 @@ def test_signs_of_single_vectors_come_from_the_functions(split):
     W = functions(70)(1.0, 2)
     _, vectors = canonical_eigenpairs(diags(values), identity(70), 1 if split > 1e-6 else 2, functions(70))
     assert np.all(np.sum(vectors * W[:, : vectors.shape[1]], axis=0) > 0.0)
+
+
+def test_few_eigenpairs_take_few_solves():
+    """And what they leave out is seen."""
+    K, M = plane_pencil(24)
+    factor, solves = Factorization(K, definite=True), []
+
+    def solve(b):
+        solves.append(b.shape)
+        return factor.solve(b)
+
+    none, rng = np.zeros((K.shape[0], 0)), np.random.default_rng(0)
+    values, vectors = lanczos.few_eigenpairs(K, M, solve, none, 1, 0, rng)
+    assert len(solves) <= 25
+    exact = np.sort(np.add.outer(*[line_values(24, np.arange(1, 24))] * 2).ravel())
+    assert values == pytest.approx(exact[:1], rel=1e-10)
+    assert lanczos.misses(M, solve, vectors, 1.0 / exact[0], rng) is False
+    assert lanczos.misses(M, solve, vectors, 1.0 / exact[1], rng) is True

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import (
-    Basis,
+from skfem import Basis, Functional
+from skfem.element import (
     ElementLineP0,
     ElementLineP1,
     ElementLineP2,
@@ -15,22 +15,12 @@ from skfem import (
     ElementTriP0,
     ElementTriP1,
     ElementTriP2,
-    Functional,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
 )
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
+from zoo import jittered
 
 from femcert.mesh import integrate as discs
 from femcert.mesh.integrate import covered_area, disc_averages, disc_matrix
-
-
-def jittered(mesh, amount, seed=0):
-    rng = np.random.default_rng(seed)
-    points = mesh.p.copy()
-    inner = mesh.interior_nodes()
-    points[:, inner] += amount * (2 * rng.random((2, len(inner))) - 1)
-    return type(mesh)(points, mesh.t)
 
 
 def polygon(radius, sides):
@@ -49,17 +39,9 @@ def inside_polygon(points, centre, radius, sides):
 
 TRIANGLES = jittered(MeshTri().refined(4), 0.015)
 QUADS = jittered(MeshQuad().refined(4), 0.012)
-SPACES = [
-    (TRIANGLES, ElementTriP0),
-    (TRIANGLES, ElementTriP1),
-    (TRIANGLES, ElementTriP2),
-    (QUADS, ElementQuad0),
-    (QUADS, ElementQuad1),
-    (QUADS, ElementQuad2),
-    (MeshLine().refined(4), ElementLineP0),
-    (MeshLine().refined(4), ElementLineP1),
-    (MeshLine().refined(4), ElementLineP2),
-]
+SPACES = [(TRIANGLES, element) for element in (ElementTriP0, ElementTriP1, ElementTriP2)]
+SPACES += [(QUADS, element) for element in (ElementQuad0, ElementQuad1, ElementQuad2)]
+SPACES += [(MeshLine().refined(4), element) for element in (ElementLineP0, ElementLineP1, ElementLineP2)]
 
 
 @pytest.mark.parametrize(("mesh", "element"), SPACES)
@@ -170,11 +152,7 @@ def test_small_blocks_give_the_same(monkeypatch):
 def test_discs_that_cross_no_element_between():
     """Of randomly moved vertices some leave no piece of any disc in a block of candidates."""
     rng = np.random.default_rng(0)
-    for _ in range(30):
-        mesh = MeshTri().refined(3)
-        p = mesh.p.copy()
-        inside = np.all((p > 1e-9) & (p < 1.0 - 1e-9), axis=0)
-        p[:, inside] += rng.uniform(-0.03, 0.03, (2, inside.sum()))
-        centres = rng.uniform(0.1, 0.9, (6, 2)).T
-        averages = disc_averages(MeshTri(p, mesh.t), centres, 0.08, lambda x: np.stack([np.ones_like(x[0]), x[0]]), 4)
+    for seed in range(30):
+        mesh, centres = jittered(MeshTri().refined(3), 0.03, seed), rng.uniform(0.1, 0.9, (2, 6))
+        averages = disc_averages(mesh, centres, 0.08, lambda x: np.stack([np.ones_like(x[0]), x[0]]), 4)
         np.testing.assert_allclose(averages[0], 1.0, rtol=1e-12)

@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 from skfem import MeshQuad, MeshTri
+from zoo import renumbered
 
 from femcert.mesh.geometry import index_facets
 
 TABLES = ("facets", "t2f", "f2t")
-
-
-def shuffled(mesh, seed):
-    """The same mesh with other numbers for vertices and elements."""
-    rng = np.random.default_rng(seed)
-    vertices, elements = rng.permutation(mesh.p.shape[1]), rng.permutation(mesh.nelements)
-    p = np.empty_like(mesh.p)
-    p[:, vertices] = mesh.p
-    return type(mesh)(p, vertices[mesh.t[:, elements]])
 
 
 def pinched():
@@ -34,8 +26,8 @@ MESHES = {
     "adaptive": lambda: MeshTri().refined(2).refined([0, 5, 7]),
     "unused vertices": lambda: MeshTri(np.random.default_rng(0).random((2, 9)), np.array([[1, 3], [3, 4], [8, 8]])),
     "three triangles at an edge": pinched,
-    **{f"shuffled triangles {i}": lambda i=i: shuffled(MeshTri().refined(3), i) for i in range(3)},
-    **{f"shuffled quadrilaterals {i}": lambda i=i: shuffled(MeshQuad().refined(2), i) for i in range(3)},
+    **{f"renumbered triangles {i}": lambda i=i: renumbered(MeshTri().refined(3), i) for i in range(3)},
+    **{f"renumbered quadrilaterals {i}": lambda i=i: renumbered(MeshQuad().refined(2), i) for i in range(3)},
 }
 
 

@@ -4,32 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfem import (
-    Basis,
-    ElementLineP0,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad0,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP0,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementLineP0, ElementQuad0, ElementQuad1, ElementTriP0, MeshLine, MeshQuad, MeshTri
+from zoo import CLASSES, ELEMENTS, jittered
 
 from femcert.mesh import locate as boxes
 from femcert.mesh.locate import CellIndex, Locator, interpolation_matrix, reference_points
-
-
-def jittered(mesh, amount, seed=0):
-    rng = np.random.default_rng(seed)
-    points = mesh.p.copy()
-    inner = mesh.interior_nodes()
-    points[:, inner] += amount * (2 * rng.random((2, len(inner))) - 1)
-    return type(mesh)(points, mesh.t)
 
 
 def annulus(rings=4, spokes=24):
@@ -167,20 +146,12 @@ def test_every_cell_on_a_line_is_a_candidate(name):
     assert found[side.min(axis=1) * side.max(axis=1) <= 0].all()
 
 
-@pytest.mark.parametrize(
-    ("mesh", "element"),
-    [
-        (MeshLine().refined(4), ElementLineP0),
-        (MeshLine().refined(4), ElementLineP1),
-        (MeshLine().refined(4), ElementLineP2),
-        (jittered(MeshTri().refined(3), 0.03), ElementTriP0),
-        (jittered(MeshTri().refined(3), 0.03), ElementTriP1),
-        (jittered(MeshTri().refined(3), 0.03), ElementTriP2),
-        (jittered(MeshQuad().refined(3), 0.025), ElementQuad0),
-        (jittered(MeshQuad().refined(3), 0.025), ElementQuad1),
-        (jittered(MeshQuad().refined(3), 0.025), ElementQuad2),
-    ],
-)
+MOVED = {name: jittered(CLASSES[name]().refined(3), 0.025) for name in ("line", "tri", "quad")}
+SPACES = [(MOVED[kind.removeprefix("bent ")], element) for kind, element, _ in ELEMENTS.values()]
+SPACES += [(MOVED["line"], ElementLineP0), (MOVED["tri"], ElementTriP0), (MOVED["quad"], ElementQuad0)]
+
+
+@pytest.mark.parametrize(("mesh", "element"), SPACES)
 def test_interpolation_agrees_with_probes(mesh, element):
     basis = Basis(mesh, element())
     points = 0.02 + 0.96 * np.random.default_rng(3).random((mesh.dim(), 40))

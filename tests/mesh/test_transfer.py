@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orders import fitted_order, linear, quadratic, smooth
 from skfem import Basis, ElementLineP1, ElementQuad0, ElementQuad1, ElementTriP0, ElementTriP1, ElementTriP2, MeshTri
-from zoo import ELEMENTS, MESHES, full_problem, jittered, unit_basis, unit_mesh
+from zoo import ELEMENTS, MESHES, full_problem, jittered, middles, renumbered, unit_basis, unit_mesh
 
 import femcert as fc
 from femcert.mesh.transfer import Interpolation, nearest_points
@@ -19,14 +19,6 @@ PAIRS = [(to, of) for to in ELEMENTS for of in ELEMENTS if to.startswith("line")
 def turned(mesh, angle):
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return type(mesh)(turn @ mesh.p, mesh.t)
-
-
-def renumbered(mesh, seed):
-    """The same nodes and cells in another order."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(mesh.p.shape[1])
-    place = np.argsort(order)
-    return type(mesh)(mesh.p[:, order].copy(), place[mesh.t][:, rng.permutation(mesh.t.shape[1])])
 
 
 @pytest.mark.parametrize(("to", "of"), PAIRS)
@@ -46,13 +38,9 @@ def test_linear_functions_are_transferred_exactly_between_any_meshes(to, of):
     assert max(record.relative.values()) < rounding
     gaps = np.linalg.norm(target.doflocs[:, :, None] - source.doflocs[:, None, :], axis=0).min(axis=1)
     assert np.isclose(record.distance, gaps.max(), rtol=1e-12)
-
-
-@pytest.mark.parametrize(("to", "of"), [pair for pair in PAIRS if pair[1] in ("line P2", "tri P2", "quad Q2")])
-def test_quadratics_of_quadratic_elements_are_transferred_exactly(to, of):
-    target, source = unit_basis(to, 4), unit_basis(of, 3)
-    candidate = fc.Candidate.from_basis(full_problem(target), source, parameter=quadratic(source.doflocs))
-    assert np.allclose(candidate.parameter, quadratic(target.doflocs), rtol=0.0, atol=1e-13)
+    if of in ("line P2", "tri P2", "quad Q2"):
+        curved = fc.Candidate.from_basis(full_problem(target), source, parameter=quadratic(source.doflocs))
+        assert np.allclose(curved.parameter, quadratic(target.doflocs), rtol=0.0, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +152,8 @@ def test_piecewise_constants_stay_piecewise_constants():
     assert np.array_equal(candidate.parameter, values)
     check_candidate(problem, candidate)
     quads = Basis(unit_mesh("quad", 6), ElementQuad0())
-    centre = quads.mesh.p[:, quads.mesh.t].mean(axis=1)
-    other = fc.Candidate.from_basis(problem, basis, parameter=linear(centre), parameter_basis=quads)
-    middle = basis.mesh.p[:, basis.mesh.t].mean(axis=1)
+    other = fc.Candidate.from_basis(problem, basis, parameter=linear(middles(quads)), parameter_basis=quads)
+    middle = middles(basis)
     assert np.allclose(other.parameter, linear(np.floor(middle * 6) / 6 + 1 / 12))
     # A continuous field is sampled at the centres.
     nodal = fc.Candidate.from_basis(problem, basis, parameter=linear(basis.doflocs))
@@ -179,25 +166,22 @@ def test_piecewise_constants_stay_piecewise_constants():
 def test_values_that_do_not_fit_are_refused():
     problem, other = full_problem(unit_basis("tri P1", 4)), unit_basis("tri P1", 3)
     good = linear(other.doflocs)
-    nan = np.where(np.arange(other.N) == 2, np.nan, good)
-    for options, message in (
-        ({"parameter": good[:-1]}, r"parameter has shape \(15,\); expected \(16,\) or \(16, times\)"),
-        ({"parameter": nan}, "parameter has 1 NaN or infinite entries"),
-        ({"parameter": good, "state": nan}, "state has 1 NaN or infinite entries"),
+    twice, nan = np.column_stack([good, good]), np.where(np.arange(other.N) == 2, np.nan, good)
+    for options, word in (
+        ({"parameter": good[:-1]}, r"expected \(16,\) or \(16, times\)"),
+        ({"parameter": good, "state": nan}, "state has 1 NaN"),
         ({"parameter": 1j * good}, "parameter is complex"),
-        ({"parameter": good, "state": np.column_stack([good, good])}, r"state has shape \(25, 2\); expected \(25,\)"),
-        ({"parameter": np.column_stack([good, good])}, r"parameter has shape \(25, 2\); expected \(25,\)"),
-        ({"parameter": good, "tolerance": -1.0}, "tolerance is -1.0; expected a distance"),
-        ({"parameter": good, "tolerance": np.nan}, "tolerance is nan; expected a distance"),
-        ({"parameter": good, "tolerance": "far"}, "tolerance is 'far'; expected a distance"),
+        ({"parameter": good, "state": twice}, r"expected \(25,\)"),
+        ({"parameter": twice}, r"expected \(25,\)"),
+        ({"parameter": good, "tolerance": np.nan}, "tolerance is nan"),
+        ({"parameter": good, "tolerance": "far"}, "tolerance is 'far'"),
         ({"parameter": good, "optimality": "x"}, "optimality has type"),
     ):
-        with pytest.raises(fc.InputError, match=message):
+        with pytest.raises(fc.InputError, match=word):
             fc.Candidate.from_basis(problem, other, **options)
-    with pytest.raises(fc.InputError, match=r"expected a skfem\.Basis"):
-        fc.Candidate.from_basis(problem, other.mesh, parameter=good)
-    with pytest.raises(fc.InputError, match="problem is a CellBasis"):
-        fc.Candidate.from_basis(other, other, parameter=good)
+    for at, of, word in ((problem, other.mesh, r"expected a skfem\.Basis"), (other, other, "problem is a CellBasis")):
+        with pytest.raises(fc.InputError, match=word):
+            fc.Candidate.from_basis(at, of, parameter=good)
 
 
 def test_heat_states_have_a_column_for_each_time():

@@ -83,25 +83,20 @@ def test_dofs_outside_of_the_hull_are_refused_or_filled_and_counted():
 def test_bad_points_and_values():
     problem = full_problem(unit_basis("tri P1", 4))
     points = cloud(10, 0)
-    values = linear(points.T)
-    on_line = np.column_stack([np.linspace(0, 1, 9), np.linspace(0, 1, 9)])
-    twin = np.vstack([points, points[5]])
-    for where, options, message in (
-        (points.T, {"parameter": values}, r"points has shape \(2, 14\); expected \(3 or more, 2\)"),
-        (points[:2], {"parameter": values[:2]}, r"points has shape \(2, 2\)"),
-        (points * np.nan, {"parameter": values}, "points has 28 NaN"),
-        ([["a", "b"]] * 14, {"parameter": values}, "points has type"),
-        (np.ones((5, 2)), {"parameter": np.ones(5)}, "points has 1 different places; expected at least 3"),
-        (on_line, {"parameter": np.ones(9)}, "the 9 points lie on a line"),
-        (on_line + 1e-15 * points[:9], {"parameter": np.ones(9)}, "points lie on a line|too near to others"),
-        (points, {"parameter": values[:-1]}, r"parameter has shape \(13,\); expected \(14,\)"),
-        (points, {"parameter": np.r_[values[:-1], np.inf]}, "parameter has 1 NaN or infinite"),
-        (points, {"parameter": values, "state": values * np.nan}, "state has 14 NaN"),
-        (twin, {"parameter": np.r_[values, 99.0]}, "parameter has different values at points 5 and 14"),
-        (points, {"parameter": values, "tolerance": -0.1}, "tolerance is -0.1"),
+    values, on_line = linear(points.T), np.column_stack([np.linspace(0, 1, 9)] * 2)
+    for where, numbers, word in (
+        (points.T, values, r"expected \(3 or more, 2\)"),
+        (points[:2], values[:2], "points has shape"),
+        (points * np.nan, values, "points has 28 NaN"),
+        ([["a", "b"]] * 14, values, "points has type"),
+        (np.ones((5, 2)), np.ones(5), "1 different places"),
+        (on_line, np.ones(9), "lie on a line"),
+        (on_line + 1e-15 * points[:9], np.ones(9), "lie on a line|too near to others"),
+        (points, values[:-1], "parameter has shape"),
+        (np.vstack([points, points[5]]), np.r_[values, 99.0], "different values at points 5 and 14"),
     ):
-        with pytest.raises(fc.InputError, match=message):
-            fc.Candidate.from_points(problem, where, **options)
+        with pytest.raises(fc.InputError, match=word):
+            fc.Candidate.from_points(problem, where, parameter=numbers)
     line = full_problem(unit_basis("line P1", 4))
     with pytest.raises(fc.InputError, match="points has shape"):
         fc.Candidate.from_points(line, points, parameter=values)

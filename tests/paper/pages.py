@@ -2,49 +2,17 @@
 
 import csv
 import re
-from html.parser import HTMLParser
 
 import numpy as np
+from html_page import Page
 
 from femcert.paper import Grid, Sweep
 from femcert.paper.tally import record_type
 
 SMALL = Grid(sensors=(12, 30), noise=(0.0, 0.03), perturbation=(0.0, 0.1, 0.3), mismatch=(0.0, 0.01), replications=4)
-VOID = {"meta", "img", "link", "br", "hr", "input"}
-
-
-class Page(HTMLParser):
-    """Checks nesting, collects addresses, text and the cells of all tables."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.addresses, self.text, self.images, self.rows = [], [], [], 0, []
-
-    def handle_starttag(self, tag, attributes):
-        self.images += tag == "img"
-        self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "action", "data")]
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-        if self.open and self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data.replace("\xa0", " ")
-
-
 def parsed(source):
-    content = Page()
-    content.feed(source)
-    content.close()
-    assert content.open == []
-    return content, " ".join(" ".join(content.text).split())
+    content = Page(source)
+    return content, content.text
 
 
 def check_self_contained(source):

@@ -8,7 +8,6 @@ from matplotlib.image import imread
 from pages import check_self_contained, files, parsed, table
 
 from femcert.paper import printed as paper
-from femcert.paper import sweep_figures
 from femcert.paper.checks import sweep_checks
 from femcert.paper.page import SWEEP_FIGURES, SWEEP_TABLES, sweep_files, write_sweep
 
@@ -67,48 +66,6 @@ def test_page_has_the_aggregates_beside_the_paper_s(full, content):
     assert rows["fallback-required regimes"][:2] == [str(full.regimes()[1].regimes), "799"]
 
 
-def test_page_has_the_mismatch_table_beside_the_paper_s(full, content):
-    first = [row[0] if row else "" for row in content[0].rows].index("μ")
-    rows = content[0].rows[first + 1 :][: len(full.grid.mismatch)]
-    for row, computed, printed in zip(rows, full.mismatches(), paper.MISMATCHES, strict=True):
-        assert row[0] == f"{computed.mismatch:g}"
-        assert row[1:3] == [percent(computed.accept_rate), percent(printed.accept_rate)]
-        shown = [float(cell.replace(",", "")) for cell in row[3:7]]
-        pairs = [(r.median_ratio, r.median_error_ratio) for r in (computed, printed)]
-        expected = [value for pair in zip(*pairs, strict=True) for value in pair]
-        assert shown == pytest.approx(expected, rel=1e-4)
-        assert row[9:] == [percent(computed.false_rejection_rate), percent(printed.false_rejection_rate)]
-
-
-def test_page_has_the_regime_table_beside_the_paper_s(full, content):
-    enough, fallback = full.regimes()
-    rows = {row[0]: row[1:] for row in content[0].rows}
-    assert rows["Regimes"] == [str(enough.regimes), "41", str(fallback.regimes), "799"]
-    assert rows["Γ"] == [f"{enough.ratio:.4f}", "0.6425", f"{fallback.ratio:,.1f}", "1,639.0"]
-    assert rows["Selected"] == [percent(enough.accept_rate), "88.68 %", percent(fallback.accept_rate), "1.63 %"]
-
-
-def test_page_has_every_rule_in_all_and_by_noise(full, content):
-    cells = [tuple(row) for row in content[0].rows]
-    for rule in full.rules:
-        for noise in (None, *full.grid.noise):
-            found = full.outcome(rule) if noise is None else full.outcome(rule, noise=noise)
-            part = percent(found.unsafe / found.accepted, 1) if found.accepted else "–"  # noqa: RUF001
-            numbers = (
-                f"{found.accepted:,}",
-                percent(found.rate("accepted")),
-                f"{found.safe:,}",
-                f"{found.unsafe:,}",
-                percent(found.rate("unsafe")),
-                part,
-                f"{found.false_rejections:,}",
-                percent(found.rate("false_rejections")),
-                f"{found.undecided:,}",
-            )
-            level = () if noise is None else (f"{noise:g}",)
-            assert (rule, *level, *numbers) in cells
-
-
 def test_all_checks_pass_and_are_listed(full, content):
     checks = sweep_checks(full)
     assert [str(check) for check in checks if not check.passed] == []
@@ -143,14 +100,3 @@ def test_tables_hold_the_results_beside_the_paper_s(written, full):
         "paper_count": "1235",
         "paper_rate": str(1235 / 21000),
     }
-
-
-def test_heatmaps_hold_the_rates(full):
-    cells = full.accepted()[:, :, 2, :, 2].mean(axis=0)
-    figure = sweep_figures.acceptance(full)
-    shown = [text.get_text() for text in figure.axes[0].texts]
-    assert shown == [f"{100 * value:.0f}" for value in cells.T.ravel()]
-    assert set(shown) == {"0"}
-    free = (~full.accepted() & full.better)[:, :, 2, :, 0].mean(axis=0)
-    figure = sweep_figures.false_rejections(full)
-    assert [text.get_text() for text in figure.axes[1].texts] == [f"{100 * value:.0f}" for value in free.T.ravel()]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from matplotlib.text import Text
-from pages import parsed, table
+from pages import parsed
 from skfem import (
     Basis,
     ElementLineP0,
@@ -35,32 +35,6 @@ def written(result, tmp_path_factory):
     out = tmp_path_factory.mktemp("validation") / "out"
     write_validation(result, out)
     return out
-
-
-DECISION_COLUMNS = (
-    "experiment,scenario,candidate,radius_baseline,radius_learned,relative_error,decision,"
-    "paper_radius_baseline,paper_radius_learned,paper_decision"
-)
-STABILITY_COLUMNS = "experiment,scenario,sigma_min,constant,condition,paper_sigma_min,paper_condition"
-STOCHASTIC_COLUMNS = (
-    "points,repetitions,true_msr,empirical_msr,upper_bound,coverage,zeta,"
-    "paper_empirical_msr,paper_upper_bound,paper_coverage"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "header", "count"),
-    [
-        ("decisions", DECISION_COLUMNS, 16),
-        ("stability", STABILITY_COLUMNS, 11),
-        ("stochastic", STOCHASTIC_COLUMNS, 7),
-        ("robustness", "experiment,scenario,candidate,seeds,agreement", 16),
-    ],
-)
-def test_tables_have_the_promised_columns(written, name, header, count):
-    path = written / "tables" / f"{name}.csv"
-    assert path.read_text(encoding="utf-8").splitlines()[0] == header
-    assert len(table(path)) == count
 
 
 def test_nothing_but_the_results_is_left(written):
@@ -156,24 +130,6 @@ def test_parts_of_a_radius_add_up(result):
     unfinished = result.scenarios[0].candidates[2].selection
     parts = radius_parts(unfinished.learned, unfinished.rule)
     assert parts["pde"] > 0.9 * unfinished.learned.radius.value
-
-
-@pytest.mark.parametrize("name", ["poisson", "tomography"])
-def test_plot_selection(result, name, tmp_path):
-    outcome = next(o for o in result.scenarios if o.scenario.experiment.name == name)
-    found = outcome.candidates[-1]
-    path = fc.plot_selection(
-        found.selection,
-        outcome.scenario.problem,
-        tmp_path / "new" / "selection.png",
-        truth=outcome.scenario.true_field,
-        baseline=outcome.baseline,
-        learned=found.candidate,
-    )
-    assert imread(path).shape[1] > 1000
-    assert [p.name for p in path.parent.iterdir()] == ["selection.png"]
-    bare = fc.plot_selection(found.selection, outcome.scenario.problem, str(tmp_path / "bare.png"))
-    assert bare.exists()
 
 
 LONG = [("a" * 400, 1.0), ("$x_{", 1e12), ("line\none \\frac{", 1e-12), ("\u65e5\u672c\u8a9e" * 30, 1.0)]

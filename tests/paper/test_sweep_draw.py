@@ -8,7 +8,7 @@ from scipy.stats import kstest
 from zoo import coefficient
 
 from femcert import InputError, sweep
-from femcert.paper import RULES, Grid, Setting, paper_setting
+from femcert.paper import Grid, Setting, paper_setting
 from femcert.paper.sweep import decide
 from femcert.paper.trials import draw
 
@@ -51,18 +51,6 @@ def test_draws_are_what_they_should_be():
         assert kstest(normals.ravel(), "norm").pvalue > 1e-3
     assert np.all((draws.noise > 0.0) & (draws.noise < 1.0))
     assert abs(np.corrcoef(draws.noise[:, 0], draws.perturbation[:, 0])[0, 1]) < 0.1
-
-
-def test_the_grid_numbers_its_trials():
-    grid = Grid()
-    assert (grid.cells, grid.trials) == (840, 21_000)
-    values = grid.values(np.array([0, 1, 839, 840]))
-    assert values.sensors.tolist() == [10, 10, 70, 10]
-    assert values.mismatch.tolist() == [0.0, 0.02, 0.10, 0.0]
-    assert values.perturbation.tolist() == [0.0, 0.0, 0.40, 0.0]
-    found = sweep(grid=Grid(sensors=(10, 20), noise=(0.0, 0.1), replications=1), rules={"d": RULES["dominance"]})
-    picked = found.outcome(sensors=20, noise=0.1, perturbation=0.4)
-    assert picked.trials == 4
 
 
 @pytest.mark.parametrize(

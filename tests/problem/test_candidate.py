@@ -22,12 +22,10 @@ def heat_problem(times):
 
 def test_arrays_are_copied_and_read_only():
     u, q = np.arange(3.0), np.arange(4.0)
-    candidate = fc.Candidate(u, q, optimality=0.5, name="net")
+    candidate = fc.Candidate(u, q, name="net")
     u[0] = q[0] = 99.0
-    assert candidate.state.tolist() == [0.0, 1.0, 2.0]
-    assert candidate.parameter.tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert (candidate.optimality, candidate.name) == (0.5, "net")
     for array in (candidate.state, candidate.parameter):
+        assert array[0] == 0.0
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1.0
     with pytest.raises(AttributeError):
@@ -97,37 +95,30 @@ def test_files(problem, tmp_path):
 
 
 def test_bad_files(tmp_path):
-    problem = source_problem()
+    problem, path = source_problem(), tmp_path / "net.npz"
     q = np.zeros(problem.basis.N)
-    for path in (3, None):
-        with pytest.raises(fc.InputError, match=rf"path is {path}; expected the name of a file"):
-            fc.Candidate.from_file(problem, path)
-    with pytest.raises(fc.InputError, match=r"\.txt.*expected a file name that ends in \.npz"):
-        fc.Candidate(q, q).save(tmp_path / "net.txt")
-    with pytest.raises(fc.InputError, match="no such file"):
-        fc.Candidate.from_file(problem, tmp_path / "missing.npz")
-    path = tmp_path / "net.npz"
 
-    def refused(message, **content):
-        np.savez(path, **content)
+    def refused(message, where=path, **content):
+        if content:
+            np.savez(where, **content)
         with pytest.raises(fc.InputError, match=message):
-            fc.Candidate.from_file(problem, path)
+            fc.Candidate.from_file(problem, where)
 
+    with pytest.raises(fc.InputError, match=r"ends in \.npz"):
+        fc.Candidate(q, q).save(tmp_path / "net.txt")
+    refused("expected the name of a file", None)
+    refused("no such file", tmp_path / "missing.npz")
     refused("it has 'state'", state=q)
-    refused(r"parameter has shape \(3,\)", parameter=q[:3])
-    refused("parameter has 25 NaN", parameter=q * np.nan)
+    refused("parameter has shape", parameter=q[:3])
     refused("optimality has 1 NaN", parameter=q, optimality=np.nan)
-    refused(r"optimality has shape \(2,\)", parameter=q, optimality=[1.0, 2.0])
     refused("state has type", parameter=q, state=np.array(["a"] * 25))
-    refused("cannot be read as an .npz archive of plain arrays", parameter=np.array([{"evil": 1}], dtype=object))
-    np.save(tmp_path / "array.npy", q)
-    (tmp_path / "array.npy").rename(path)
-    with pytest.raises(fc.InputError, match=r"cannot be read as an \.npz archive"):
-        fc.Candidate.from_file(problem, path)
+    refused("plain arrays", parameter=np.array([{"evil": 1}], dtype=object))
+    with path.open("wb") as file:
+        np.save(file, q)
+    refused("cannot be read as an .npz archive")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("parameter.npy", b"not an array")
-    with pytest.raises(fc.InputError, match=r"its member 'parameter' is no array"):
-        fc.Candidate.from_file(problem, path)
+    refused("'parameter' is no array")
 
 
 def test_candidates_are_checked_against_the_problem():
@@ -138,13 +129,8 @@ def test_candidates_are_checked_against_the_problem():
     for candidate, message in (
         ((q, q), "got a tuple; expected a femcert.Candidate"),
         (fc.Candidate(q[:5], q), r"state has shape \(5,\); expected \(25,\)"),
-        (fc.Candidate(q, q[:5]), r"parameter has shape \(5,\); expected \(25,\)"),
-        (fc.Candidate(q[:, None], q), r"state has shape \(25, 1\)"),
         (fc.Candidate(nan, q), "state has 1 NaN"),
-        (fc.Candidate(q, nan), "parameter has 1 NaN"),
         (fc.Candidate(q, 1j * q), "parameter is complex"),
-        (fc.Candidate([], []), r"parameter has shape \(0,\)"),
-        (fc.Candidate(q, q, optimality=np.nan), "optimality has 1 NaN"),
         (fc.Candidate(q, q, optimality=-1.0), r"optimality is -1\.0; expected at least 0"),
         (fc.Candidate(None, q, name="net"), "candidate 'net' has no state; expected one"),
     ):

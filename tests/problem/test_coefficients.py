@@ -71,17 +71,13 @@ def test_a_table_of_functions_on_a_line_cut_at_its_sensors():
     ("value", "sign", "message"),
     [
         (0.0, "positive", "a takes the value 0"),
-        (-1e-9, "nonnegative", "a takes the value -1e-09"),
         ({"west": 1.0}, "any", "a is not given on 16 of 32 elements"),
         ({"west": 1.0, "all": 1.0}, "any", "a: subdomain 'all' overlaps"),
         ({"west": 1.0, "est": 1.0}, "any", "region 'est' is not in the mesh.*did you mean"),
         ({"west": 1.0, "east": np.nan}, "any", "a on 'east' has 1 NaN"),
-        ({"west": 1.0, "east": lambda x: np.nan * x[0]}, "any", "a on 'east' has"),
-        ({"west": [1.0, 2.0], "east": 1.0}, "any", r"a on 'west' has shape \(2,\)"),
         (np.ones((32, 3)), "any", r"a has shape \(32, 3\)"),
         (np.r_[np.ones(31), np.nan], "any", r"a has 1 NaN or infinite entries, the first at index \(31,\)"),
         (lambda x: x[0][:, 0], "any", r"a returned shape \(32,\) for x of shape \(2, 32, \d+\); expected"),
-        (lambda x: "hot", "any", "a has type .*"),
         ([[1.0], [1.0, 2.0]], "any", "a is not an array of numbers"),
     ],
 )

@@ -35,14 +35,6 @@ def test_norm_and_whitening(m, seed, kind):
         assert np.allclose(data.whiten_transposed(columns)[:, i], data.whiten_transposed(columns[:, i]))
 
 
-def test_noise_of_the_covariance_has_norm_sqrt_m():
-    m = 40
-    C = random_covariance(m, 1)
-    data = fc.Data(np.zeros(m), np.sqrt(m), C)
-    noise = np.linalg.cholesky(C) @ np.random.default_rng(0).standard_normal((m, 300))
-    assert np.mean(np.linalg.norm(data.whiten(noise), axis=0) ** 2) == pytest.approx(m, rel=0.05)
-
-
 @settings(deadline=None, max_examples=30)
 @given(arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e6, 1e6)), st.floats(0, 1e6))
 def test_values_are_copied_and_read_only(values, noise_level):
@@ -75,19 +67,12 @@ def test_rounding_asymmetry_is_no_asymmetry():
     [
         (([], 0.1), "data values are empty"),
         (([1.0, np.nan], 0.1), r"data values has 1 NaN or infinite entries, the first at index \(1,\)"),
-        (([[1.0]], 0.1), r"data values has shape \(1, 1\)"),
-        ((3.0, 0.1), r"data values has shape \(\)"),
         (([1j], 0.1), "data values is complex"),
-        ((["a"], 0.1), "data values has type .*"),
-        (([[1.0], [1.0, 2.0]], 0.1), "data values is not an array of numbers"),
         (([1.0], -0.1), r"noise_level is -0\.1"),
-        (([1.0], np.nan), "noise_level has 1 NaN"),
         (([1.0], np.inf), "noise_level has 1 NaN or infinite"),
-        (([1.0], [0.1]), r"noise_level has shape \(1,\)"),
         (([1.0], None), "noise_level has"),
         (([1.0, 2.0], 0.1, [1.0]), r"covariance has shape \(1,\)"),
         (([1.0, 2.0], 0.1, [1.0, 0.0]), "covariance has the variance 0"),
-        (([1.0, 2.0], 0.1, [1.0, np.nan]), "covariance has 1 NaN"),
         (([1.0, 2.0], 0.1, [[1.0, 0.5], [0.0, 1.0]]), "covariance is not symmetric"),
         (([1.0, 2.0], 0.1, [[1.0, 2.0], [2.0, 1.0]]), "covariance is not positive definite"),
     ],

@@ -130,17 +130,6 @@ def test_data_are_those_of_the_patterns():
     assert np.all(raw[[0, 1], [0, 5]] == raw.max(axis=1))
 
 
-def test_gauss_newton_finds_the_conductivity():
-    basis = disc()
-    space = fc.EigenmodeSpace(basis, 6)
-    problem = model(basis, space)
-    c = np.array([0.4, -0.2, 0.3, 0.1, 0.0, -0.1])
-    data = problem.simulate(space.field(c), noise=1e-4, seed=1)
-    found = fc.GaussNewton(weight=1e-8)(problem, data)
-    assert space.norm(found.parameter - space.field(c)) < 0.02 * space.norm(space.field(c))
-    assert fc.certify(problem, data, found, fc.ResidualRadius()).radius.value > 0.0
-
-
 def test_forms_of_shorted_and_insulated_strips():
     """The middle third alone: the others shorted have no resistance; insulated, no current passes."""
     basis = strip()
@@ -189,9 +178,7 @@ REFUSED = [
     ({"electrodes": ["e0", "same"]}, "two electrodes share facets"),
     ({"electrodes": ["e0", "inside"]}, "facets inside the domain"),
     ({"impedances": 0.0}, "impedances has the value 0"),
-    ({"impedances": [0.1, 0.1]}, r"impedances has shape \(2,\); expected \(8,\)"),
     ({"currents": np.eye(8)}, "pattern 0 does not sum up to zero"),
-    ({"voltages": np.ones(8)}, r"voltages has shape \(8,\)"),
     ({"voltages": np.zeros((8, 1))}, "a pattern that is zero"),
     ({"gains": -1.0}, "gains has the value -1"),
     ({"conductivity": -1.0}, "positive values everywhere"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csr_matrix, diags
 from scipy.sparse.linalg import aslinearoperator
 from scipy.stats import binom
@@ -93,9 +94,8 @@ def test_coverage_on_a_ball_with_a_precision_matrix():
 
 def test_a_map_on_a_finite_element_class():
     """A matrix of another code on a basis of scikit-fem: fields, regions and pictures are known."""
-    from skfem import Basis, ElementLineP1, MeshLine
 
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 40)
     matrix = gaussian_blur(20, basis.N, 0.03)
     space = fc.FullSpace(basis).within_ball(8.0, norm="h1")
     problem = fc.ForwardMap(matrix, parameters=space)
@@ -133,9 +133,7 @@ def test_what_functions_lose_is_counted():
         ((lambda q: F @ q, lambda w: w), {"size": 5}, r"what adjoint returns has shape \(12,\); expected \(5,\)"),
         ((lambda q: np.full(3, np.nan), lambda w: w), {"size": 3}, "what apply returns has"),
         (lambda q: q, {}, "the map is one function"),
-        (np.ones(3), {}, r"the map has shape \(3,\)"),
         (np.full((2, 2), np.inf), {}, "the map has"),
-        (csr_matrix([[1.0, np.nan]]), {}, "the map has"),
         (F, {"size": 4}, "size is 4, but the matrix has 5 columns"),
         (F, {"parameters": fc.CoordinateSpace(4)}, "parameters have 4 dofs, but the matrix has 5 columns"),
         (F, {"parameters": fc.CoordinateSpace(5), "gram": np.eye(5)}, "both parameters and gram came"),

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import zoo
-from orders import errors, fitted_order
+from orders import about, convergence, fitted_order
 from skfem import Basis, ElementLineP1, MeshLine
-from zoo import ELEMENTS, inside_points, unit_basis, unit_mesh
+from zoo import ELEMENTS, inside_points, unit_basis
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -35,27 +35,24 @@ def test_order_in_time(scheme, order, mass):
 def test_order_in_space(name):
     """u = sin(pi x) (sin(pi y)) exp(-kappa pi² dim t), by the exact exponential in time."""
     kind, _, p = ELEMENTS[name]
-    kappa, time = 0.3, 0.2
-    found, sizes = [], np.array([8, 16, 32] if kind == "line" else [4, 8, 12] if p == 2 else [8, 16, 24])
-    for n in sizes:
+    kappa, time, dim = 0.3, 0.2, 1 if kind == "line" else 2
+    decay = np.exp(-kappa * np.pi**2 * dim * time)
+
+    def exact(x):
+        return decay * np.prod(np.sin(np.pi * x), axis=0)
+
+    def gradient(x):
+        s, c = np.sin(np.pi * x), np.cos(np.pi * x)
+        return [decay * np.pi * c[i] * (s[1 - i] if dim > 1 else 1.0) for i in range(dim)]
+
+    def solved(n):
         basis = unit_basis(name, n)
-        dim = basis.mesh.dim()
-        decay = np.exp(-kappa * np.pi**2 * dim * time)
-
-        def exact(x, decay=decay):
-            return decay * np.prod(np.sin(np.pi * x), axis=0)
-
-        def gradient(x, decay=decay):
-            s, c = np.sin(np.pi * x), np.cos(np.pi * x)
-            return [decay * np.pi * c[i] * (s[1 - i] if len(x) > 1 else 1.0) for i in range(len(x))]
-
         scheme = "exact" if basis.N < 1500 else "crank-nicolson"
         problem = heat(basis, times=time, diffusivity=kappa, scheme=scheme, steps=400)
-        u = problem.solve(np.prod(np.sin(np.pi * basis.doflocs), axis=0))
-        found.append(errors(basis, u, exact, gradient))
-    in_l2, in_h1 = np.array(found).T
-    assert fitted_order(1.0 / sizes, in_l2) == pytest.approx(p + 1, abs=0.3)
-    assert fitted_order(1.0 / sizes, in_h1) == pytest.approx(p, abs=0.2)
+        return basis, problem.solve(exact(basis.doflocs) / decay)
+
+    sizes = (8, 16, 32) if kind == "line" else (4, 8, 12) if p == 2 else (8, 16, 24)
+    assert convergence(solved, sizes, exact, gradient) == about((p + 1, p), (0.3, 0.2))
 
 
 def test_discrete_mode_decays_in_closed_form():
@@ -177,22 +174,15 @@ def test_region_initial_value():
     [
         ({"times": 0.0}, r"times is 0\.0"),
         ({"times": [0.2, 0.1]}, "expected increasing positive times"),
-        ({"times": [0.1, 0.1]}, "expected increasing positive times"),
-        ({"times": []}, "expected increasing positive times"),
-        ({"times": [[0.1]]}, "expected increasing positive times"),
         ({"times": np.nan}, "times has 1 NaN"),
-        ({"times": [0.033, 0.1], "steps": 10}, r"observation time 0\.033 is not on the grid of 10 steps up to 0\.1"),
         ({"times": [1e-13, 0.1], "steps": 10}, r"observation time 1e-13 is not on the grid"),
         ({"times": [0.05, 0.05 + 1e-11, 0.1], "steps": 10}, r"observation time 0\.05000000001 is not on the grid"),
         ({"steps": 0}, "steps is 0"),
-        ({"steps": 2.5}, "steps is 2.5"),
         ({"scheme": "euler"}, "scheme is 'euler'"),
         ({"mass": "diagonal"}, "mass is 'diagonal'"),
         ({"diffusivity": -1.0}, "diffusivity takes the value -1"),
         ({"dirichlet": 1.0}, "homogeneous boundary conditions; a non-zero value came"),
         ({"robin": {"left": (1.0, 2.0)}}, "homogeneous boundary conditions"),
-        ({"parameters": "sine"}, "parameters is a str"),
-        ({"dirichlet": {"nowhere": 0.0}}, "boundary 'nowhere' is not in the mesh"),
     ],
 )
 def test_bad_input(options, message):
@@ -202,20 +192,17 @@ def test_bad_input(options, message):
 
 def test_bad_states():
     basis = unit_basis("line P1", 10)
-    problem = heat(basis, times=[0.05, 0.1], steps=20)
-    with pytest.raises(fc.InputError, match=r"state has shape \(11,\)"):
-        problem.observe(np.ones(11))
-    with pytest.raises(fc.InputError, match=r"expected \(11, 1\) or \(11,\) or \(11, 101\)"):
-        heat(basis).observe(np.ones((11, 2)))
     exact = heat(basis, scheme="exact", steps=20)
-    with pytest.raises(fc.InputError, match=r"state has shape \(11, 21\)"):
-        exact.observe(np.ones((11, 21)))
-    with pytest.raises(fc.InputError, match="exact exponential has no time levels"):
-        exact.trajectory(np.ones(11))
-    with pytest.raises(fc.InputError, match="for at most 1500 free dofs, this mesh has 1599"):
-        heat(unit_basis("line P1", 1600), scheme="exact")
-    with pytest.raises(fc.InputError, match="ElementTriP2 mass matrix are not positive"):
-        heat(unit_basis("tri P2", 3), mass="lumped")
+    for deed, word in (
+        (lambda: heat(basis, times=[0.05, 0.1], steps=20).observe(np.ones(11)), r"state has shape \(11,\)"),
+        (lambda: heat(basis).observe(np.ones((11, 2))), r"expected \(11, 1\) or \(11,\) or \(11, 101\)"),
+        (lambda: exact.observe(np.ones((11, 21))), r"state has shape \(11, 21\)"),
+        (lambda: exact.trajectory(np.ones(11)), "no time levels"),
+        (lambda: heat(unit_basis("line P1", 1600), scheme="exact"), "at most 1500 free dofs"),
+        (lambda: heat(unit_basis("tri P2", 3), mass="lumped"), "not positive"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            deed()
 
 
 @pytest.mark.parametrize("mass", ["consistent", "lumped"])
@@ -236,16 +223,3 @@ def test_the_exponential_on_graded_lines(smallest, mass):
     assert found.radius.side == "upper"
     assert found.contains(truth)
     assert found.sharpness(truth) < 5.0
-
-
-def test_variable_diffusivity():
-    """By subdomain table and by array the same; where it is small, heat stays."""
-    mesh = unit_mesh("line", 20).with_subdomains({"slow": lambda x: x[0] < 0.5, "fast": lambda x: x[0] > 0.5})
-    basis = Basis(mesh, ElementLineP1())
-    per_element = np.where(mesh.p[0, mesh.t].mean(axis=0) < 0.5, 1e-3, 1.0)
-    q = np.sin(2 * np.pi * basis.doflocs[0])
-    solutions = [heat(basis, diffusivity=value).solve(q) for value in (per_element, {"slow": 1e-3, "fast": 1.0})]
-    assert np.array_equal(*solutions)
-    x = basis.doflocs[0]
-    assert solutions[0][np.argmin(np.abs(x - 0.25))] > 0.9
-    assert abs(solutions[0][np.argmin(np.abs(x - 0.75))]) < 0.25

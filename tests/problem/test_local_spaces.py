@@ -22,9 +22,8 @@ def test_function_space():
     assert fc.FunctionSpace(basis, [lambda x: 1.0]).project(x[0] ** 2 + x[1])[0] == pytest.approx([5 / 6])
     for functions, message in (
         ([], r"functions is \[\]"),
-        ([lambda x: x], r"functions\[0\] returned shape \(2, 49\) for x of shape \(2, 49\); expected \(49,\)"),
+        ([lambda x: x], r"functions\[0\] returned shape"),
         ([lambda x: x[0], lambda x: np.where(x[0] > 0.5, np.nan, 1.0)], r"functions\[1\] has 21 NaN"),
-        ([lambda x: 1j * x[0]], r"functions\[0\] is complex"),
     ):
         with pytest.raises(fc.InputError, match=message):
             fc.FunctionSpace(basis, functions)
@@ -60,23 +59,21 @@ def test_regions_by_element():
     assert np.flatnonzero(space.field([0.0, 1.0])).tolist() == [7]
     mesh = basis.mesh.with_subdomains({"a": np.array([0, 1])})
     named = Basis(mesh, ElementTriP1())
-    for regions, message in (
-        ([], r"regions is \[\]; expected a list"),
-        ("a", "regions is 'a'; expected a list of subdomain names"),
-        (["b"], "region 'b' is not in the mesh; expected one of 'a'"),
-        ([np.array([0, 1]), np.array([1, 2])], "regions overlap"),
-        (["a", "a"], "regions overlap"),
-        ([np.array([0, 0])], "region 0 has repeated or impossible element indices; the mesh has 18"),
-        ([np.array([18])], "region 0 has repeated or impossible"),
-        ([np.array([-1])], "region 0 has repeated or impossible"),
-        ([np.array([0.5])], "region 0 has shape .* type float64; expected element indices"),
-        ([np.zeros(0, dtype=int)], "region 0 has shape"),
-        ([np.ones(18, dtype=bool)], "type bool; expected element indices"),
+    for where, regions, message in (
+        (named, [], r"regions is \[\]"),
+        (basis, None, r"regions is \[\]"),
+        (named, "a", "regions is 'a'"),
+        (named, ["b"], "region 'b' is not in the mesh"),
+        (named, ["a", "a"], "regions overlap"),
+        (named, [np.array([0, 0])], "repeated or impossible"),
+        (named, [np.array([18])], "repeated or impossible"),
+        (named, [np.array([-1])], "repeated or impossible"),
+        (named, [np.array([0.5])], "type float64"),
+        (named, [np.zeros(0, dtype=int)], "region 0 has shape"),
+        (named, [np.ones(18, dtype=bool)], "type bool"),
     ):
         with pytest.raises(fc.InputError, match=message):
-            fc.RegionSpace(named, regions)
-    with pytest.raises(fc.InputError, match=r"regions is \[\]"):
-        fc.RegionSpace(basis)
+            fc.RegionSpace(where, regions)
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
@@ -124,23 +121,16 @@ def test_nested_flag():
 
 
 def test_bad_coarse_meshes():
-    basis = unit_basis("tri P1", 4)
-    nodes = np.linspace(0.0, 0.6, 3)
-    for mesh, message in (
-        (None, "coarse_mesh is a NoneType; expected a first-order mesh of dimension 2"),
-        (unit_mesh("line", 2), "coarse_mesh is a MeshLine1; expected a first-order mesh of dimension 2"),
-        (MeshTri.init_tensor(nodes, nodes), "element centres lie outside coarse_mesh; expected the same domain"),
-        (unit_mesh("tri", 5), "a space of dimension 36 on 25 dofs"),
+    basis, nodes = unit_basis("tri P1", 4), np.linspace(0.0, 0.6, 3)
+    for mesh, options, message in (
+        (None, {}, "coarse_mesh is a NoneType"),
+        (unit_mesh("line", 2), {}, "coarse_mesh is a MeshLine1"),
+        (MeshTri.init_tensor(nodes, nodes), {}, "element centres lie outside coarse_mesh"),
+        (unit_mesh("tri", 5), {}, "dimension 36 on 25 dofs"),
+        (MeshTri.init_tensor(*2 * [np.linspace(0.05, 0.95, 3)]), {}, "16 dofs lie outside coarse_mesh"),
+        (unit_mesh("tri", 2), {"degree": 2}, "degree is 2"),
+        # Cells of the "coarse" mesh between the centres of the fine cells are not seen at all.
+        (unit_mesh("tri", 3), {"degree": 0}, "linearly dependent"),
     ):
         with pytest.raises(fc.InputError, match=message):
-            fc.CoarseSpace(basis, mesh)
-    inscribed = MeshTri.init_tensor(np.linspace(0.05, 0.95, 3), np.linspace(0.05, 0.95, 3))
-    with pytest.raises(fc.InputError, match="16 dofs lie outside coarse_mesh"):
-        fc.CoarseSpace(basis, inscribed)
-    with pytest.raises(fc.InputError, match="degree is 2"):
-        fc.CoarseSpace(basis, unit_mesh("tri", 2), degree=2)
-    with pytest.raises(fc.InputError, match="basis is a MeshTri1"):
-        fc.CoarseSpace(basis.mesh, unit_mesh("tri", 2))
-    # Cells of the "coarse" mesh between the centres of the fine cells are not seen at all.
-    with pytest.raises(fc.InputError, match="linearly dependent"):
-        fc.CoarseSpace(basis, unit_mesh("tri", 3), degree=0).project(np.ones(32))
+            fc.CoarseSpace(basis, mesh, **options).project(np.ones(32))

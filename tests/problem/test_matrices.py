@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csr_matrix
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 
@@ -19,22 +19,15 @@ LEVEL, VARIANCE = 0.01, 1e-4
 
 
 def source(points, basis=None, space=None, **options):
-    basis = basis or Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = basis or zoo.unit_basis("line P1", 32)
     space = space or fc.SineSpace(basis, 3)
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points), reaction=1.0, **options)
+    return zoo.source(basis, parameters=space, sensors=points, reaction=1.0, **options)
 
 
-def as_matrices(problem, parameters=None):
+def as_matrices(problem):
     """The matrices of a source problem, as another code would write them to a file."""
-    system = problem.system()
-    return fc.MatrixProblem(
-        operator=system.operator,
-        load=system.load,
-        observe=system.sensors,
-        parameters=problem.parameters if parameters is None else parameters,
-        offset=problem.offset,
-        definite=True,
-    )
+    system, given = problem.system(), {"parameters": problem.parameters, "offset": problem.offset, "definite": True}
+    return fc.MatrixProblem(operator=system.operator, load=system.load, observe=system.sensors, **given)
 
 
 def measured(problem, seed=0):
@@ -144,16 +137,14 @@ def test_coordinates_with_a_gram_matrix_and_a_ball(tmp_path):
 
 
 def test_matrices_that_do_not_fit():
-    K, L, H = np.eye(3), np.eye(3), np.eye(3)
+    eyes = {"operator": np.eye(3), "load": np.eye(3), "observe": np.eye(3)}
     wrongs = {"operator": np.eye(2)}, {"load": np.eye(2)}, {"observe": np.full((3, 3), np.nan)}, {"offset": [1.0]}
-    for wrong in wrongs:
-        with pytest.raises(fc.InputError):
-            fc.MatrixProblem(**{"operator": K, "load": L, "observe": H, **wrong})
-    with pytest.raises(fc.InputError, match="gram"):
-        fc.MatrixProblem(operator=K, load=L, observe=H, parameters=fc.CoordinateSpace(3), gram=np.eye(3))
-    problem = fc.MatrixProblem(operator=K, load=L, observe=H)
+    for wrong in (*wrongs, {"parameters": fc.CoordinateSpace(3), "gram": np.eye(3)}):
+        with pytest.raises(fc.InputError, match=next(reversed(wrong))):
+            fc.MatrixProblem(**{**eyes, **wrong})
+    candidate = fc.Candidate(np.ones(3), np.ones(3))
     with pytest.raises(fc.InputError, match="state"):
-        fc.certify(problem, fc.Data(np.ones(3), 0.1), fc.Candidate(np.ones(3), np.ones(3)), fc.ExactRadius())
+        fc.certify(fc.MatrixProblem(**eyes), fc.Data(np.ones(3), 0.1), candidate, fc.ExactRadius())
 
 
 # Several experiments.
@@ -161,7 +152,7 @@ def test_matrices_that_do_not_fit():
 
 @pytest.mark.parametrize("name", RULES)
 def test_two_experiments_are_one_with_both_sensor_sets(name):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = zoo.square(3)
     space = fc.EigenmodeSpace(basis, 3)
     points = 0.1 + 0.8 * np.random.default_rng(0).random((8, 2))
     whole = source(points, basis, space, dirichlet=0.3)
@@ -182,15 +173,10 @@ def test_two_experiments_are_one_with_both_sensor_sets(name):
 
 
 def test_experiments_of_a_nonlinear_problem():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis, points = zoo.unit_basis("line P1", 32), np.linspace(0.1, 0.9, 6)
     space = fc.CosineSpace(basis, 2)
-
-    def conductivity(points):
-        return fc.EllipticCoefficient(basis, parameters=space, sensors=fc.PointSensors(basis, points), source=1.0)
-
-    points = np.linspace(0.1, 0.9, 6)
-    whole, both = conductivity(points), fc.Experiments([conductivity(points[:2]), conductivity(points[2:])])
-    q = space.field([0.1, 0.2])
+    whole, *parts = (zoo.coefficient(basis, parameters=space, sensors=at) for at in (points, points[:2], points[2:]))
+    both, q = fc.Experiments(parts), space.field([0.1, 0.2])
     assert both.forward is None
     np.testing.assert_allclose(both.linearize(q).matrix, whole.jacobian(q), rtol=1e-12)
     np.testing.assert_allclose(both.predict(None, q), whole.observe(whole.solve(q)), rtol=1e-12)
@@ -221,7 +207,7 @@ def test_large_offsets(covariance):
 
 
 def test_loads_that_cancel():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 5)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 4)
     space = fc.CosineSpace(basis, 2)
     beside = np.linalg.svd(np.asarray(space.matrix).T)[2][2:]
     for seed in range(4):
@@ -236,7 +222,7 @@ def test_loads_that_cancel():
 
 
 def test_one_experiment_linear_the_other_not():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     space = fc.CosineSpace(basis, 2)
     given = {"parameters": space, "sensors": fc.PointSensors(basis, POINTS[:3])}
     members = [fc.EllipticSource(basis, dirichlet=0.2, **given), fc.EllipticCoefficient(basis, source=1.0, **given)]

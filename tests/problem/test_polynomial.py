@@ -9,27 +9,6 @@ from femcert.mesh.sample import Sampler
 from femcert.problem.polynomial import declared_error, known_degree, unknown
 
 
-class Slope:
-    """A function that offers its gradient."""
-
-    def __call__(self, x):
-        return 1.0 + 2.0 * x[0]
-
-    def gradient(self, x):
-        return np.array([2.0 + 0.0 * x[0], 0.0 * x[0]])
-
-
-def test_it_is_the_function_with_a_degree():
-    made = fc.Polynomial(Slope(), 1, error=0.5)
-    x = np.random.default_rng(0).random((2, 3, 4))
-    np.testing.assert_array_equal(made(x), Slope()(x))
-    np.testing.assert_array_equal(made.gradient(x), Slope().gradient(x))
-    assert (made.degree, made.error) == (1, 0.5)
-    assert fc.Polynomial(np.sin, 3).gradient is None
-    with pytest.raises(AttributeError):
-        made.degree = 0
-
-
 def test_what_is_known():
     assert [known_degree(v) for v in (2.0, fc.Polynomial(np.sin, 3), np.sin)] == [0, 3, None]
     assert [declared_error(v) for v in (2.0, fc.Polynomial(np.sin, 3, 0.1), np.sin)] == [0.0, 0.1, 0.0]
@@ -41,9 +20,7 @@ def test_what_is_known():
     [
         ((2.0, 1), "function is a float"),
         ((np.sin, -1), "degree is -1"),
-        ((np.sin, 1.5), "degree is 1.5"),
         ((np.sin, 1, -0.1), "error is -0.1"),
-        ((np.sin, 1, np.nan), "error has 1 NaN"),
     ],
 )
 def test_bad_declarations(arguments, message):

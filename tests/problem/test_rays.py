@@ -3,8 +3,9 @@
 import meshio
 import numpy as np
 import pytest
+from ray_truth import box_span, line_integral
 from skfem import Basis, ElementQuad0, ElementTriP0, ElementTriP1, ElementTriP2, MeshTri
-from zoo import ELEMENTS, PLANE, jittered, unit_basis, unit_mesh
+from zoo import ELEMENTS, PLANE, hits, jittered, unit_basis, unit_mesh
 
 import femcert as fc
 
@@ -20,19 +21,15 @@ def segments(count=40, seed=0, reach=0.3):
 
 def inside_square(starts, ends):
     """Where a segment enters and leaves the unit square, as parts of its length; equal where it misses."""
-    with np.errstate(divide="ignore"):
-        cuts = np.sort((np.array([0.0, 1.0])[:, None, None] - starts) / (ends - starts), axis=0)
-    enter, leave = np.maximum(cuts[0].max(axis=1), 0.0), np.minimum(cuts[1].min(axis=1), 1.0)
-    return enter, np.maximum(enter, leave)
+    enter, leave = box_span(starts.T, (ends - starts).T)
+    enter = np.maximum(enter, 0.0)
+    return enter, np.maximum(enter, np.minimum(leave, 1.0))
 
 
-def integral(value, starts, ends):
-    """Of a polynomial of degree at most 9, by Gauss on the part in the square."""
-    nodes, weights = np.polynomial.legendre.leggauss(5)
-    enter, leave = inside_square(starts, ends)
-    t = 0.5 * (enter + leave)[:, None] + 0.5 * (leave - enter)[:, None] * nodes
-    x = starts.T[:, :, None] + (ends - starts).T[:, :, None] * t
-    return 0.5 * (leave - enter) * np.linalg.norm(ends - starts, axis=1) * (value(x) @ weights)
+def integral(value, starts, ends, points=5):
+    """Of a function on the part in the square."""
+    length = np.linalg.norm(ends - starts, axis=1)
+    return length * line_integral(value, starts.T, (ends - starts).T, *inside_square(starts, ends), points)
 
 
 def problem_of(basis, rays, **options):
@@ -150,12 +147,8 @@ def test_repeated_rays_and_evidence():
     np.testing.assert_array_equal(exact[:4], exact[12:])
     west = fc.Mean(basis, lambda x: x[0] < 0.5)
     evidence = fc.evidence(problem, fc.Data.gaussian(exact, std=0.02))
-    rng, inside = np.random.default_rng(7), 0
-    for _ in range(200):
-        data = evidence.data.with_values(exact + 0.02 * rng.standard_normal(exact.size))
-        inside += evidence.with_data(data).interval(west).contains(west.value(space, truth))
     # The 1 % quantile of a binomial of 200 trials at 95 %.
-    assert inside >= 182
+    assert hits(evidence, exact, 0.02, west, west.value(space, truth), seed=7) >= 182
 
 
 def test_classes_of_functions_along_segments():
@@ -168,12 +161,7 @@ def test_classes_of_functions_along_segments():
     certificate = fc.certify(problem, data, candidate, fc.ExactRadius(guarantee="continuous"))
     assert certificate.scope == "continuous"
     matrix = problem.closed_map(np.eye(10)).matrix
-    nodes, weights = np.polynomial.legendre.leggauss(60)
-    enter, leave = inside_square(starts, ends)
-    t = 0.5 * (enter + leave)[:, None] + 0.5 * (leave - enter)[:, None] * nodes
-    x = starts.T[:, :, None] + (ends - starts).T[:, :, None] * t
-    sines = np.sin(np.pi * x[0]) * np.sin(np.pi * x[1])
-    expected = 0.5 * (leave - enter) * np.linalg.norm(ends - starts, axis=1) * (sines @ weights)
+    expected = integral(lambda x: np.sin(np.pi * x[0]) * np.sin(np.pi * x[1]), starts, ends, 60)
     # The first column is the sine times a number near 2.
     factor = float(matrix[:, 0] @ expected / (expected @ expected))
     assert factor == pytest.approx(2.0, rel=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import posed as pose
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,12 +19,7 @@ polygon_turns = st.builds(
     lambda turn, shift, seed: Motion(turn * np.pi / 12.0, shift, seed), st.integers(0, 23), places, st.integers(0, 1000)
 )
 shifts = st.builds(Motion, shift=places, seed=st.one_of(st.none(), st.integers(0, 1000)))
-RULES = [
-    fc.ResidualRadius(),
-    fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1, covered=False),
-    fc.ExactRadius(),
-    fc.Dominance(),
-]
+RULES = [pose.RULES[name] for name in ("residual", "paper", "exact", "dominance")]
 GUARANTEED = [fc.ResidualRadius(pde_norm="equilibrated"), fc.GuaranteedRadius(), fc.ExactRadius(guarantee="continuous")]
 # Solves and sums in another order; sigma_min carries the rounding of sigma_max.
 SAME = 1e-7

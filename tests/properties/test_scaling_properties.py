@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from posed import heat, regions, source, tomography
+from posed import RULES, heat, regions, source, tomography
 from zoo import coefficients
 
 import femcert as fc
 
-RULES = {
-    "residual": fc.ResidualRadius(),
-    "paper": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1, covered=False),
-    "operational": fc.OperationalRadius(pde=0.05, bc=0.5, optimality=0.1),
-    "exact": fc.ExactRadius(),
-    "dominance": fc.Dominance(),
-}
 DUAL = {
     "equilibrated": fc.ResidualRadius(pde_norm="equilibrated"),
     "certified": fc.OperationalRadius(pde="certified", bc="certified", pde_norm="equilibrated"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from skfem import Basis, ElementTriP0
-from zoo import PLANE, heat, l_shape, source, unit_basis
+from zoo import PLANE, l_shape, source, unit_basis
 
 import femcert as fc
 from femcert.report import design_figure, evidence_figure, sensitivity_figure
@@ -129,9 +129,3 @@ def test_refused(tmp_path):
     with pytest.raises(fc.InputError, match="functions on meshes"):
         fc.plot_evidence(fc.evidence(matrices, fc.Data.gaussian(np.zeros(3), std=0.1)), path)
     assert not path.exists()
-
-
-def test_heat_is_drawn_too(tmp_path):
-    problem = heat("tri P1", parameters=ball, sensors=9)
-    made = fc.Data.gaussian(np.zeros(problem.observation_count), std=0.01)
-    assert fc.plot_evidence(fc.evidence(problem, made), tmp_path / "heat.svg", radius=0.3).exists()

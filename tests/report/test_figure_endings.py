@@ -1,52 +1,37 @@
 """A picture is of the kind that the name of its file says, and a name that says none is refused before the work."""
 
-import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, MeshLine
+import zoo
+from skfem import Basis, ElementLineP1
 
 import femcert as fc
 from femcert.report import plot_meshes
 
-BASIS = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
 BEGINS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
-
-
-def problem_in(space):
-    return fc.EllipticSource(BASIS, parameters=space, sensors=fc.PointSensors(BASIS, np.linspace(0.2, 0.8, 4)))
-
-
-def selection(problem):
-    data = problem.simulate(problem.parameters.field([1.0, 0.5]), noise=0.01)
-    return fc.no_harm(
-        problem,
-        data,
-        baseline=fc.Tikhonov(weight=1e-6),
-        learned=fc.Candidate.from_coefficients(problem, [1.0, 0.4]),
-        rule=fc.ResidualRadius(),
-    )
 
 
 def study():
     def build(mesh):
-        basis = Basis(mesh, ElementLineP1())
-        sensors = fc.PointSensors(basis, [0.4, 0.7])
-        problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
-        return fc.Case(problem, parameter=problem.parameters.field([1.0, 0.5]))
+        problem = zoo.source(Basis(mesh, ElementLineP1()), sensors=2)
+        return fc.Case(problem, parameter=zoo.truth(problem))
 
-    return fc.refinement_study(build, mesh=MeshLine(np.linspace(0.0, 1.0, 9)), levels=3)
+    return fc.refinement_study(build, mesh=zoo.unit_mesh("line", 8), levels=3)
 
 
 @pytest.fixture(scope="module")
 def plots():
-    sines, ball = problem_in(fc.SineSpace(BASIS, 2)), problem_in(fc.FullSpace(BASIS).within_ball(5.0, norm="h1"))
-    found, chosen, refined = fc.stability(sines), selection(sines), study()
+    sines = zoo.source(sensors=4)
+    ball = zoo.source(parameters=lambda b: fc.FullSpace(b).within_ball(5.0, norm="h1"), sensors=4)
+    data, baseline = zoo.data(sines), fc.Tikhonov(weight=1e-6)
+    chosen = fc.no_harm(sines, data, baseline=baseline, learned=zoo.solved(sines), rule=fc.ResidualRadius())
+    found, refined, mean = fc.stability(sines), study(), fc.Mean(ball.basis)
     modulus = fc.stability(ball, levels=(1e-3, 1e-1))
-    foreseen = fc.design(ball, [fc.Mean(BASIS)], std=[0.01, 0.1])
+    foreseen = fc.design(ball, [mean], std=[0.01, 0.1])
     evidence = fc.evidence(ball, fc.Data.gaussian([0.1, 0.2, 0.2, 0.1], std=0.01))
     return {
         "design": lambda path: fc.plot_design(foreseen, path),
         "evidence": lambda path: fc.plot_evidence(evidence, path, radius=0.2),
-        "sensitivity": lambda path: fc.plot_sensitivity(evidence, fc.Mean(BASIS), path),
+        "sensitivity": lambda path: fc.plot_sensitivity(evidence, mean, path),
         "stability": lambda path: fc.plot_stability(found, path),
         "selection": lambda path: fc.plot_selection(chosen, sines, path),
         "modulus": lambda path: fc.plot_modulus(modulus, path),

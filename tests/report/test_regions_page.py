@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, MeshLine
+import zoo
 from test_selection_page import in_regions, page, read, selection
 
 import femcert as fc
@@ -19,22 +19,16 @@ def said(name):
 def test_the_table_of_regions():
     words, claims = said("regions"), selection("regions").regions
     assert "What the data say about regions" in words
-    for row in claims.rows():
-        assert row[0] in words
-        assert row[1] in words
-    assert "✗ refuted" in words
-    assert "✓ possible" in words
-    assert "1 of 2" not in words  # what is returned, the baseline, is possible
+    for part in (*(cell for row in claims.rows() for cell in row[:2]), "✗ refuted", "✓ possible"):
+        assert part in words
+    # What is returned, the baseline, is possible.
     assert "0 of 2 regions in which the data refute what is returned" in words
-    assert "All rows hold together" in words
-    assert "claims" in words
-    assert "p-value" not in words.lower()  # noise within a level
 
 
 def test_how_well_the_class_explains_the_data(tmp_path):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     space = fc.FullSpace(basis).within_ball(2.0, norm="h1", length=0.3)
-    problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 9)))
+    problem = zoo.source(basis, parameters=space, sensors=9)
     exact = problem.observe(problem.solve(np.sin(3.0 * basis.doflocs[0])))
     data = fc.Data.gaussian(exact + 1e-3 * np.random.default_rng(0).standard_normal(9), std=1e-3)
     solver, regions = fc.Tikhonov(choose="gcv"), [fc.Mean(basis, lambda x: x[0] < 0.5, name="west")]
@@ -43,8 +37,8 @@ def test_how_well_the_class_explains_the_data(tmp_path):
     assert found.regions.p_value == pytest.approx(evidence.p_value)
     assert found.regions.least_norm == pytest.approx(evidence.least_norm.value)
     words = " ".join(read(selection_page(found))[1].split())
-    assert f"P-value of the class {evidence.p_value:.2g}: a tiny one speaks against" in words
-    assert f"have the norm {evidence.least_norm.value:.3g} at least." in words
+    assert f"P-value of the class {evidence.p_value:.2g}" in words
+    assert f"norm {evidence.least_norm.value:.3g} at least." in words
     found.save(tmp_path / "s.json")
     assert fc.Selection.load(tmp_path / "s.json").regions.fit == found.regions.fit
 
@@ -65,11 +59,6 @@ def test_where_none_is_accepted():
     assert "No learned candidate is accepted, the baseline is kept" in " ".join(read(selection_page(found))[1].split())
 
 
-def test_one_candidate_and_no_regions_have_no_such_tables():
-    for heading in ("What the data say about regions", "The learned candidates"):
-        assert heading not in said("accepted")
-
-
 def test_a_refuted_baseline_is_called_so():
     problem = selection("regions").case.problem
     off = fc.Candidate.from_coefficients(problem, [30.0, 0.0, 0.0])
@@ -77,16 +66,6 @@ def test_a_refuted_baseline_is_called_so():
     words = " ".join(read(selection_page(found))[1].split())
     assert "Undecided, and the baseline is kept: the baseline is refuted" in words
     assert "do not use it" in words
-
-
-@pytest.mark.parametrize("name", ["regions", "several"])
-def test_a_loaded_one_has_the_same_tables(name, tmp_path):
-    found = selection(name)
-    found.save(tmp_path / "s.json")
-    again = fc.Selection.load(tmp_path / "s.json")
-    text = fc.write_report(again, tmp_path / "p.html").read_text(encoding="utf-8")
-    for row in (*again.regions.rows(), *again.candidate_rows()):
-        assert row[1] in text
 
 
 def test_the_summary_has_rows_for_every_candidate(tmp_path):

@@ -2,24 +2,17 @@
 
 import numpy as np
 import pytest
+import zoo
 from exact_cases import build
 from plain import any_coefficient, any_source
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)  # fmt: skip
+from skfem import Basis
+from skfem.element import ElementLineP1, ElementLineP2, ElementQuad1, ElementTriP1, ElementTriP2
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.mesh.sample import Sampler, dot
 
-SIDES = {"left": lambda x: x[0] == 0.0, "right": lambda x: x[0] == 1.0}
+SIDES = {name: zoo.SIDES[name] for name in ("left", "right")}
 
 
 def conditions_of(problem):
@@ -85,39 +78,34 @@ class Exponential:
         return float(np.sqrt(sampler.integral(np.exp(self.b * sampler.x[0]) * dot(slope, slope)).sum()))
 
 
-def line(n, rng):
-    return MeshLine(np.unique(np.r_[0.0, rng.random(n), 1.0])).with_boundaries(SIDES)
+def bounds_of(case, rng):
+    """The truth and its bounds, for the solution and for a state near it."""
+    for noise in (0.0, 0.05):
+        state = case.problem.solve(case.parameter).copy()
+        state[case.problem.free] += noise * rng.standard_normal(len(case.problem.free))
+        result = fc.dual_norm(case.problem, fc.Candidate(state, case.parameter))
+        assert (result.upper.side, result.lower.side) == ("upper", "lower"), result.upper
+        yield case.error(state), result.lower.value, result.upper.value
 
 
 @pytest.mark.parametrize("element", [ElementLineP1, ElementLineP2])
 @pytest.mark.parametrize("b", [-3.0, 0.5, 6.0])
 def test_an_exponential_on_a_line_is_certified_to_nine_digits(element, b):
     rng = np.random.default_rng(3)
-    case = Exponential(Basis(line(12, rng), element()), b, 2.0)
-    for noise in (0.0, 0.05):
-        state = case.problem.solve(case.parameter).copy()
-        state[case.problem.free] += noise * rng.standard_normal(len(case.problem.free))
-        truth = case.error(state)
-        result = fc.dual_norm(case.problem, fc.Candidate(state, case.parameter))
-        assert (result.upper.side, result.lower.side) == ("upper", "lower"), result.upper
-        assert truth * (1.0 - 1e-9) <= result.lower.value <= truth * (1.0 + 1e-9)
-        assert truth * (1.0 - 1e-12) <= result.upper.value <= truth * (1.0 + 1e-9)
+    mesh = MeshLine(np.unique(np.r_[0.0, rng.random(12), 1.0])).with_boundaries(SIDES)
+    for truth, lower, upper in bounds_of(Exponential(Basis(mesh, element()), b, 2.0), rng):
+        assert truth * (1.0 - 1e-9) <= lower <= truth * (1.0 + 1e-9)
+        assert truth * (1.0 - 1e-12) <= upper <= truth * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("element", [ElementTriP1, ElementTriP2])
 @pytest.mark.parametrize("b", [-2.0, 1.0])
 def test_an_exponential_on_triangles_is_certified(element, b):
-    rng = np.random.default_rng(5)
     mesh = MeshTri.init_sqsymmetric().refined(2).with_boundaries(SIDES)
     case = Exponential(Basis(mesh, element()), b, 2.0)
-    for noise in (0.0, 0.05):
-        state = case.problem.solve(case.parameter).copy()
-        state[case.problem.free] += noise * rng.standard_normal(len(case.problem.free))
-        truth = case.error(state)
-        result = fc.dual_norm(case.problem, fc.Candidate(state, case.parameter))
-        assert (result.upper.side, result.lower.side) == ("upper", "lower"), result.upper
-        assert 0.95 * truth <= result.lower.value <= truth * (1.0 + 1e-9)
-        assert truth <= result.upper.value <= 1.1 * truth
+    for truth, lower, upper in bounds_of(case, np.random.default_rng(5)):
+        assert 0.95 * truth <= lower <= truth * (1.0 + 1e-9)
+        assert truth <= upper <= 1.1 * truth
 
 
 def sides(basis, norm="energy", **options):
@@ -149,7 +137,7 @@ def test_what_is_no_polynomial_makes_a_bound_an_estimate(mesh, norm):
 
 
 def test_a_source_that_is_no_polynomial_makes_an_estimate_near_the_truth():
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
 
     def exact(x):
         return np.sin(np.pi * x[0]) * np.sin(np.pi * x[1])

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementQuad2, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
+import zoo
+from skfem import Basis, ElementQuad2, ElementTriP1, ElementTriP2, MeshQuad, MeshTri
 
 import femcert as fc
 from femcert.residual import dual_norm_of_functions
@@ -21,8 +22,13 @@ class Wave:
 
     def gradient(self, x):
         (s, t), (c, d) = np.sin(PI * x), np.cos(PI * x)
-        first, second = PI * np.array([c * t, s * d]), PI * self.size * np.array(
-            [3 * np.cos(3 * PI * x[0]) * np.sin(2 * PI * x[1]), 2 * np.sin(3 * PI * x[0]) * np.cos(2 * PI * x[1])]
+        first, second = (
+            PI * np.array([c * t, s * d]),
+            PI
+            * self.size
+            * np.array(
+                [3 * np.cos(3 * PI * x[0]) * np.sin(2 * PI * x[1]), 2 * np.sin(3 * PI * x[0]) * np.cos(2 * PI * x[1])]
+            ),
         )
         return first + second
 
@@ -34,7 +40,7 @@ def source(a=1.0, c=0.0):
 def problem_on(mesh, element, **options):
     basis = Basis(mesh, element)
     sensors = fc.PointSensors(basis, np.array([[0.4, 0.6]]))
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors, **options)
+    return zoo.source(basis, parameters=fc.FullSpace, sensors=sensors, **options)
 
 
 def square(kind, cells):
@@ -80,29 +86,21 @@ def test_natural_conditions_are_part_of_the_residual():
 
 def test_a_coefficient_problem_is_measured_too():
     basis = Basis(square(MeshTri, 8), ElementTriP2())
-    problem = fc.EllipticCoefficient(
-        basis,
-        parameters=fc.CosineSpace(basis, (1, 1)),
-        sensors=fc.PointSensors(basis, np.array([[0.4, 0.6]])),
-        source=lambda x: 2.0 * source()(x),
+    problem = zoo.coefficient(
+        basis, parameters=(fc.CosineSpace, (1, 1)), sensors=np.array([[0.4, 0.6]]), source=lambda x: 2.0 * source()(x)
     )
     candidate = fc.Candidate.from_functions(problem, state=Wave(), parameter=np.log(2.0))
     assert dual_norm_of_functions(problem, candidate).upper.value < 0.02
 
 
 def test_what_it_cannot_measure_is_refused():
-    problem = problem_on(square(MeshTri, 4), ElementTriP1())
-    plain = fc.Candidate.from_functions(problem, state=lambda x: x[0], parameter=0.0)
-    with pytest.raises(fc.InputError, match=r"no state function with a method gradient"):
-        dual_norm_of_functions(problem, plain)
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 9)), ElementLineP1())
-    line = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [[0.3], [0.6]]))
-    with pytest.raises(fc.UncertifiedError, match="in the plane"):
-        dual_norm_of_functions(line, fc.Candidate.from_coefficients(line, [1.0, 0.0]))
-
     class Short(Wave):
         def gradient(self, x):
             return super().gradient(x)[:1]
 
-    with pytest.raises(fc.InputError, match="the state function returned shape"):
-        dual_norm_of_functions(problem, fc.Candidate.from_functions(problem, state=Short(), parameter=0.0))
+    problem, line = problem_on(square(MeshTri, 4), ElementTriP1()), zoo.source(sensors=[[0.3], [0.6]], parameters=2)
+    for state, word in ((lambda x: x[0], "no state function with a method gradient"), (Short(), "returned shape")):
+        with pytest.raises(fc.InputError, match=word):
+            dual_norm_of_functions(problem, fc.Candidate.from_functions(problem, state=state, parameter=0.0))
+    with pytest.raises(fc.UncertifiedError, match="in the plane"):
+        dual_norm_of_functions(line, fc.Candidate.from_coefficients(line, [1.0, 0.0]))

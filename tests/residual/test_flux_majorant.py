@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from exact_cases import build
 from exact_lines import LineCase
 from mixed import flux_of, mixed_flux
@@ -84,7 +85,7 @@ def test_a_wrong_flux_still_proves_something_true(element, boundary, reaction):
 
 def test_the_defect_is_the_friedrichs_constant_times_the_missing_balance():
     # Zero flux, zero state, source 1 on the unit square: the bound is C_F ‖1‖ with C_F = 1 / (pi sqrt 2).
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = zoo.square(3)
     problem = any_source(basis)
     flux = Basis(basis.mesh, ElementTriRT1())
     result = fc.flux_majorant(problem, fc.Candidate(np.zeros(basis.N), np.ones(basis.N)), (flux, np.zeros(flux.N)))
@@ -136,7 +137,7 @@ def refused():
 @pytest.mark.parametrize(("flux", "error"), [pytest.param(b, e, id=name) for name, b, e in refused()])
 def test_what_is_no_conforming_flux_is_refused(flux, error):
     basis = Basis(MeshLine().refined(3), ElementLineP1()) if flux.mesh.dim() == 1 else None
-    basis = basis or Basis(MeshTri().refined(2), ElementTriP1())
+    basis = basis or zoo.square(2)
     problem = any_source(basis)
     candidate = fc.Candidate(np.zeros(basis.N), np.ones(basis.N))
     dofs = np.random.default_rng(0).standard_normal(flux.N)

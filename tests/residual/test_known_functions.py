@@ -2,29 +2,19 @@
 
 import numpy as np
 import pytest
+import zoo
 from plain import any_coefficient, any_heat, any_source
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementTriP1,
-    ElementTriP2,
-    ElementTriRT1,
-    LinearForm,
-    MeshLine,
-    MeshTri,
-    condense,
-    solve,
-)
+from skfem import Basis, BilinearForm, LinearForm, condense, solve
+from skfem.element import ElementLineP1, ElementLineP2, ElementTriP1, ElementTriP2, ElementTriRT1
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshTri
 from zoo import source
 
 import femcert as fc
 from femcert.residual.boundary import refuse_unresolved
 from femcert.residual.quadrature import shape_of
 
-SIDES = {"left": lambda x: x[0] < 1e-9, "right": lambda x: x[0] > 1.0 - 1e-9}
+SIDES = {name: zoo.SIDES[name] for name in ("left", "right")}
 
 
 def solved(problem):
@@ -59,7 +49,7 @@ def flux_error(problem, state, a, order=200):
 
 
 def test_a_layer_between_the_sample_points_is_no_bound():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     problem = source(basis, conductivity=layer, sensors=[[0.2], [0.5], [0.7]])
     candidate = solved(problem)
     found = fc.dual_norm(problem, candidate)
@@ -122,86 +112,64 @@ def bent(x):
 
 
 RAMP = fc.Polynomial(ramp, 1)
+LINE, TRI = MeshLine().refined(3), MeshTri().refined(2)
+HALVES = TRI.with_subdomains({"one": lambda x: x[0] < 0.5, "two": lambda x: x[0] > 0.5})
 
 
-def dual(**options):
-    mesh = MeshTri().refined(2).with_boundaries(SIDES)
-    problem = any_source(Basis(mesh, ElementTriP1()), **options)
+def basis_on(mesh):
+    return Basis(mesh.with_boundaries(SIDES), (ElementLineP1 if mesh.dim() == 1 else ElementTriP1)())
+
+
+def both(problem):
     found = fc.dual_norm(problem, solved(problem))
     return found.upper, found.lower
 
 
-def by_method(method):
-    def bound(f):
-        problem = any_source(Basis(MeshTri().refined(2), ElementTriP1()), conductivity=f)
-        return [fc.dual_norm(problem, solved(problem), method).best]
-
-    return bound
+def dual(mesh=TRI, **options):
+    return both(any_source(basis_on(mesh), **options))
 
 
-def on_a_line(f):
-    problem = any_source(Basis(MeshLine().refined(3), ElementLineP1()), conductivity=f)
-    found = fc.dual_norm(problem, solved(problem))
-    return found.upper, found.lower
-
-
-def table(f):
-    mesh = MeshTri().refined(2).with_subdomains({"one": lambda x: x[0] < 0.5, "two": lambda x: x[0] > 0.5})
-    problem = any_source(Basis(mesh, ElementTriP1()), conductivity={"one": 2.0, "two": f})
-    return [fc.dual_norm(problem, solved(problem)).upper]
-
-
-def known_source(f):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = any_coefficient(basis, source=f)
-    return [fc.dual_norm(problem, solved(problem)).upper]
+def by_method(method, f):
+    problem = any_source(basis_on(TRI), conductivity=f)
+    return [fc.dual_norm(problem, solved(problem), method).best]
 
 
 def flux_checker(f):
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = any_source(basis, conductivity=f)
-    flux = Basis(basis.mesh, ElementTriRT1())
+    problem = any_source(basis_on(TRI), conductivity=f)
+    flux = Basis(problem.basis.mesh, ElementTriRT1())
     return [fc.flux_majorant(problem, solved(problem), (flux, np.zeros(flux.N))).bound]
 
 
-def heat(mesh):
-    def bound(f):
-        basis = Basis(mesh, (ElementLineP1 if mesh.dim() == 1 else ElementTriP1)())
-        problem = any_heat(basis, times=0.1, steps=2, diffusivity=f)
-        q = np.ones(basis.N)
-        found = fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q))
-        return found.upper, found.lower, found.residual
-
-    return bound
+def heat(mesh, f):
+    problem = any_heat(basis_on(mesh), times=0.1, steps=2, diffusivity=f)
+    q = np.ones(problem.basis.N)
+    found = fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q))
+    return found.upper, found.lower, found.residual
 
 
-def on_the_boundary(name):
-    def bound(f):
-        given = {"dirichlet": {"dirichlet": f}, "robin": {"robin": {"right": (f, 0.0)}}}.get(name, {name: f})
-        basis = Basis(MeshTri().refined(2).with_boundaries(SIDES), ElementTriP1())
-        return [fc.boundary_norm(any_source(basis, **given), np.ones(basis.N))]
-
-    return bound
+def edge(**given):
+    problem = any_source(basis_on(TRI), **given)
+    return [fc.boundary_norm(problem, np.ones(problem.basis.N))]
 
 
 PLACES = {
     "conductivity": lambda f: dual(conductivity=f),
-    "table of conductivities": table,
-    "conductivity on a line": on_a_line,
-    "conductivity, method riesz": by_method("riesz"),
-    "conductivity, method enriched": by_method("enriched"),
+    "table of conductivities": lambda f: dual(HALVES, conductivity={"one": 2.0, "two": f})[:1],
+    "conductivity on a line": lambda f: dual(LINE, conductivity=f),
+    "conductivity, method riesz": lambda f: by_method("riesz", f),
+    "conductivity, method enriched": lambda f: by_method("enriched", f),
     "conductivity, given flux": flux_checker,
     "reaction": lambda f: dual(reaction=f),
-    "source": known_source,
+    "source": lambda f: both(any_coefficient(basis_on(TRI), source=f))[:1],
     "neumann": lambda f: dual(neumann={"right": f}),
     "robin coefficient": lambda f: dual(robin={"right": (f, 0.0)}),
     "robin value": lambda f: dual(robin={"right": (1.0, f)}),
-    "diffusivity on a line": heat(MeshLine().refined(3)),
-    "diffusivity": heat(MeshTri().refined(2)),
-    "boundary norm: dirichlet": on_the_boundary("dirichlet"),
-    "boundary norm: conductivity": on_the_boundary("conductivity"),
-    "boundary norm: reaction": on_the_boundary("reaction"),
-    "boundary norm: robin": on_the_boundary("robin"),
+    "diffusivity on a line": lambda f: heat(LINE, f),
+    "diffusivity": lambda f: heat(TRI, f),
+    "boundary norm: dirichlet": lambda f: edge(dirichlet=f),
+    "boundary norm: conductivity": lambda f: edge(conductivity=f),
+    "boundary norm: reaction": lambda f: edge(reaction=f),
+    "boundary norm: robin": lambda f: edge(robin={"right": (f, 0.0)}),
 }
 
 
@@ -325,7 +293,7 @@ def test_strong_edges_hide_nothing_on_weak_ones(strong):
 
 
 def test_heat_with_a_dirichlet_value_that_is_a_function():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     q = np.ones(basis.N)
     for zero, side in ((0.0, "upper"), (nothing, "estimate"), (fc.Polynomial(nothing, 3), "estimate")):
         problem = any_heat(basis, times=0.1, steps=2, dirichlet=zero)

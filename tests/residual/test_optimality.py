@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.optimize import minimize
-from skfem import Basis, BilinearForm, ElementLineP1, ElementTriP1, LinearForm, MeshLine, MeshTri
+from skfem import Basis, BilinearForm, ElementLineP1, MeshLine
 from skfem.helpers import dot, grad
 
 import femcert as fc
@@ -17,43 +18,24 @@ def hat_functions(k):
 
 
 def source(k=4, levels=3, **options):
-    basis = Basis(MeshTri().refined(levels), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
-    return fc.EllipticSource(
-        basis, parameters=fc.FunctionSpace(basis, hat_functions(k)), sensors=fc.PointSensors(basis, points),
-        dirichlet=lambda x: x[0], **options,
-    )  # fmt: skip
+    functions = (fc.FunctionSpace, hat_functions(k))
+    return zoo.source(zoo.square(levels), parameters=functions, sensors=9, dirichlet=lambda x: x[0], **options)
 
 
 def coefficient():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    points = np.random.default_rng(0).uniform(0.1, 0.9, (9, 2))
-    return fc.EllipticCoefficient(
-        basis, parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, points), source=5.0
-    )
+    return zoo.coefficient(zoo.square(3), parameters=(fc.FunctionSpace, hat_functions(3)), sensors=9, source=5.0)
 
 
 def cubic():
     """A user's own nonlinear equation, -div((1 + u^2) grad u) = q: R_u is not symmetric."""
     basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1(), intorder=6)
-    return fc.NonlinearProblem(
-        basis,
-        equation=LinearForm(lambda v, w: (1.0 + w["u"] ** 2) * dot(grad(w["u"]), grad(v)) - w["q"] * v),
-        state_derivative=BilinearForm(
-            lambda u, v, w: (1.0 + w["u"] ** 2) * dot(grad(u), grad(v)) + 2.0 * w["u"] * u * dot(grad(w["u"]), grad(v))
-        ),
-        parameter_derivative=BilinearForm(lambda q, v, w: -q * v),
-        parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, [0.2, 0.4, 0.7]),
-        dirichlet=0.2,
-    )  # fmt: skip
+    functions = (fc.FunctionSpace, hat_functions(3))
+    return zoo.own_nonlinear(basis, parameters=functions, sensors=[0.2, 0.4, 0.7], dirichlet=0.2)
 
 
 def transport():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    return fc.LinearProblem(
-        basis, operator=BilinearForm(lambda u, v, w: dot(grad(u), grad(v)) + 3.0 * u.grad[0] * v),
-        parameters=fc.FunctionSpace(basis, hat_functions(3)), sensors=fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.5]]),
-    )  # fmt: skip
+    points = [[0.3, 0.4], [0.6, 0.5]]
+    return zoo.own_linear(zoo.square(2), parameters=(fc.FunctionSpace, hat_functions(3)), sensors=points)
 
 
 PROBLEMS = {"source": source, "coefficient": coefficient, "cubic": cubic, "transport": transport}
@@ -143,15 +125,10 @@ def test_gauss_newton_with_active_bounds_and_overlapping_functions():
 
 
 def test_the_full_space_with_bounds():
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.5]])
-    )
-    data = fc.Data([0.05, 0.02], 0.0)
-    q = np.clip(basis.doflocs[0], 0.2, 0.7)
+    problem = zoo.source(zoo.square(3), parameters=fc.FullSpace, sensors=[[0.3, 0.4], [0.6, 0.5]])
+    data, q = fc.Data([0.05, 0.02], 0.0), np.clip(problem.basis.doflocs[0], 0.2, 0.7)
     plain = fc.reduced_gradient_norm(problem, data, q)
-    found = fc.reduced_gradient_norm(problem, data, q, bounds=(0.2, 0.7))
-    assert 0.0 < found < plain
+    assert 0.0 < fc.reduced_gradient_norm(problem, data, q, bounds=(0.2, 0.7)) < plain
 
 
 @pytest.mark.parametrize(
@@ -289,11 +266,8 @@ def test_a_parameter_outside_the_class_is_projected():
 
 
 def test_what_has_no_such_conditions():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    space, sensors = fc.SineSpace(basis, 2), fc.PointSensors(basis, [[0.3, 0.4]])
-    heat = fc.HeatInitial(basis, parameters=space, sensors=sensors, times=0.1, steps=3)
-    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
-    for problem, m in ((heat, 1), (image, 6)):
+    heat = zoo.heat(zoo.square(2), sensors=[[0.3, 0.4]], times=0.1, steps=3)
+    for problem, m in ((heat, 1), (zoo.tomography(parameters=2, angles=[0, 90], bins=3), 6)):
         candidate = fc.Candidate.from_coefficients(problem, [1.0, 0.0])
         data = fc.Data(np.zeros(m), 0.0)
         with pytest.raises(fc.UncertifiedError, match=r"reduced_gradient_norm|one state equation"):

@@ -2,23 +2,14 @@
 
 import numpy as np
 import pytest
+import zoo
 from heat_truth import error_square, residual_square
 from plain import any_heat
 from scipy.sparse.linalg import splu
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    LinearForm,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, BilinearForm, LinearForm
+from skfem.element import ElementLineP1, ElementLineP2, ElementQuad2, ElementTriP1, ElementTriP2
 from skfem.helpers import dot, grad
+from skfem.mesh import MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
 
@@ -152,7 +143,7 @@ def test_functions_of_one_variable_on_the_square(kind, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_bubble_on_squares_whose_modes_are_known(scheme):
     # U = phi(t) 16 x (1-x) y (1-y) is a function of Q2; the coefficients of x (1-x) are 4 sqrt(2) / (j pi)³, j odd.
-    basis = Basis(MeshQuad().refined(2), ElementQuad2())
+    basis = zoo.square(2, 2, "quad")
     problem = heat(basis, scheme, steps=3, time=0.06)
     x, y = basis.doflocs
     bubble = 16 * x * (1 - x) * y * (1 - y)

@@ -4,17 +4,7 @@ import numpy as np
 import pytest
 import zoo
 from heat_truth import residual_square
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementTriP1,
-    Functional,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementLineP1, ElementLineP2, Functional, MeshLine
 from zoo import one_dof
 
 import femcert as fc
@@ -71,7 +61,7 @@ def test_order_in_the_mesh_size(element, expected):
 def test_order_in_the_mesh_size_on_triangles():
     sizes, found = [1, 2, 3], []
     for level in sizes:
-        basis = Basis(MeshTri().refined(level + 1), ElementTriP1())
+        basis = zoo.square(level + 1)
         problem = heat(basis, steps=5, time=0.02)
         q = np.sin(np.pi * basis.doflocs[0]) * np.sin(np.pi * basis.doflocs[1])
         found.append(fc.space_time_norm(problem, fc.Candidate(problem.trajectory(q), q)))
@@ -103,7 +93,7 @@ def test_the_initial_part_is_the_distance_in_l2(element):
 
 
 def test_a_parameter_of_another_degree():
-    basis = Basis(MeshQuad().refined(2), ElementQuad1())
+    basis = zoo.square(2, 1, "quad")
     pieces = fc.RegionSpace(basis, np.array_split(np.arange(basis.mesh.nelements), 4))
     problem = heat(basis, "backward-euler", parameters=pieces)
     q = pieces.field([1.0, 2.0, -1.0, 0.5])
@@ -124,7 +114,7 @@ def test_one_step_is_continued_linearly():
 
 
 def test_a_diffusivity_that_is_no_polynomial_gives_estimates():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
+    basis = zoo.square(2)
     problem, candidate = solved(basis, "backward-euler", 2, diffusivity=lambda x: np.exp(2.0 * x[0]))
     found = fc.space_time_norm(problem, candidate)
     assert {found.upper.side, found.lower.side, found.residual.side} == {"estimate"}
@@ -152,7 +142,7 @@ def test_bad_input():
     ]:
         with pytest.raises(fc.InputError, match=words):
             fc.space_time_norm(problem, fc.Candidate(state, parameter))
-    source = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=problem.sensors)
+    source = zoo.source(basis, parameters=fc.FullSpace, sensors=problem.sensors)
     with pytest.raises(fc.UncertifiedError, match="depends on time"):
         fc.space_time_norm(source, candidate)
     with pytest.raises(fc.InputError, match=r"expected a femcert.Candidate"):

@@ -2,21 +2,9 @@
 
 import numpy as np
 import pytest
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementLinePp,
-    ElementQuad1,
-    ElementQuad2,
-    ElementQuadP,
-    ElementTriP1,
-    ElementTriP2,
-    ElementTriP3,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+import zoo
+from skfem import Basis, MeshLine, MeshQuad, MeshTri
+from skfem import element as shapes
 
 import femcert as fc
 from femcert.mesh.sample import Sampler
@@ -24,9 +12,9 @@ from femcert.problem.strong import Exponential
 from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
 
 ELEMENTS = {
-    "line": (ElementLineP1, ElementLineP2, ElementLinePp(2), ElementLinePp(3)),
-    "tri": (ElementTriP1, ElementTriP2, ElementTriP2(), ElementTriP3()),
-    "quad": (ElementQuad1, ElementQuad2, ElementQuad2(), ElementQuadP(3)),
+    "line": (shapes.ElementLineP1, shapes.ElementLineP2, shapes.ElementLinePp(2), shapes.ElementLinePp(3)),
+    "tri": (shapes.ElementTriP1, shapes.ElementTriP2, shapes.ElementTriP2(), shapes.ElementTriP3()),
+    "quad": (shapes.ElementQuad1, shapes.ElementQuad2, shapes.ElementQuad2(), shapes.ElementQuadP(3)),
 }
 ELEMENTS["bent"] = ELEMENTS["quad"]
 COEFFICIENTS = {
@@ -122,9 +110,7 @@ def misfit(basis, field, quadrature, u, degree, *, energy, seed=2):
 
 def rules_of(basis, a, *, energy, c=0.0, light=False):
     source = fc.Interpolant(basis, np.ones(basis.N))
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, np.full((1, basis.mesh.dim()), 0.41))
-    )
+    problem = zoo.source(basis, parameters=fc.FullSpace, sensors=np.full((1, basis.mesh.dim()), 0.41))
     return choose_rule(fc.StrongForm(a, fc.Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
 
 
@@ -253,6 +239,6 @@ def dense_rule(mesh, n=25):
 
 def test_an_exponential_that_varies_wildly_says_how_little_is_known():
     mesh = a_mesh("tri")
-    rule = rules_of(Basis(mesh, ElementTriP1()), a_field(mesh, "tri", "exp P1", size=8.0), energy=True)
+    rule = rules_of(Basis(mesh, shapes.ElementTriP1()), a_field(mesh, "tri", "exp P1", size=8.0), energy=True)
     assert not rule.exact or rule.remainder.max() > 1e-3
     assert rule.separate

@@ -2,49 +2,15 @@
 
 import numpy as np
 import pytest
-from skfem import (
-    Basis,
-    BilinearForm,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    FacetBasis,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)  # fmt: skip
-from skfem.helpers import dot, grad
+import zoo
+from skfem import FacetBasis
+from zoo import ELEMENTS, STRAIGHT, inside_points, mass, square, unit_basis
+from zoo import laplace as stiffness
 
 import femcert as fc
 from femcert.residual import evaluate, strong_rms
 from femcert.residual.optimality import reduced_gradient
 from femcert.residual.residuals import strong_field
-
-ELEMENTS = [
-    (MeshLine, ElementLineP1), (MeshLine, ElementLineP2), (MeshTri, ElementTriP1), (MeshTri, ElementTriP2),
-    (MeshQuad, ElementQuad1), (MeshQuad, ElementQuad2),
-]  # fmt: skip
-
-
-def a_basis(mesh, element, levels=2):
-    return Basis(mesh().refined(levels), element())
-
-
-def points_in(basis, m, seed=0):
-    return np.random.default_rng(seed).uniform(0.1, 0.9, (m, basis.mesh.dim()))
-
-
-@BilinearForm
-def stiffness(u, v, w):
-    return dot(grad(u), grad(v))
-
-
-@BilinearForm
-def mass(u, v, w):
-    return u * v
 
 
 def difference_matrix(n):
@@ -54,9 +20,7 @@ def difference_matrix(n):
 
 
 def line_problem(n=19, k=4, m=7, **options):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 2)), ElementLineP1())
-    sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, m))
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, **options)
+    return zoo.source("line P1", n + 1, parameters=k, sensors=m, **options)
 
 
 def test_the_paper_s_residuals_by_finite_differences():
@@ -82,15 +46,12 @@ def test_the_paper_s_residuals_by_finite_differences():
     assert [bound.side for _, bound in found.items()] == ["upper", "estimate", "estimate", "estimate", "upper"]
 
 
-@pytest.mark.parametrize(("mesh", "element"), ELEMENTS)
+@pytest.mark.parametrize("name", STRAIGHT)
 @pytest.mark.parametrize("matrix", [False, True], ids=["euclidean", "covariance"])
-def test_components_on_every_element(mesh, element, matrix):
-    basis = a_basis(mesh, element)
-    k, m = 3, 6
+def test_components_on_every_element(name, matrix):
+    basis, k, m = unit_basis(name), 3, 6
     space = fc.SineSpace(basis, k)
-    problem = fc.EllipticSource(
-        basis, parameters=space, sensors=fc.PointSensors(basis, points_in(basis, m)), dirichlet=0.5
-    )
+    problem = zoo.source(basis, parameters=space, sensors=inside_points(basis, m), dirichlet=0.5)
     rng = np.random.default_rng(1)
     u, q = rng.standard_normal((2, basis.N))
     y = rng.standard_normal(m)
@@ -133,12 +94,11 @@ def test_components_on_every_element(mesh, element, matrix):
     assert found.optimality.value == pytest.approx(np.sqrt(g @ np.linalg.solve(G, g)), rel=1e-8)
 
 
-@pytest.mark.parametrize(("mesh", "element"), ELEMENTS)
-def test_a_solved_state_has_no_residual(mesh, element):
-    basis = a_basis(mesh, element)
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 3), sensors=fc.PointSensors(basis, points_in(basis, 5)), dirichlet=1.0
-    )
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_a_solved_state_has_no_residual(name):
+    kind, _, degree = ELEMENTS[name]
+    basis = unit_basis(name, 4) if kind == "line" else square(2, degree, kind)
+    problem = zoo.source(basis, sensors=inside_points, dirichlet=1.0)
     candidate = fc.Candidate.from_coefficients(problem, [1.0, -2.0, 0.5])
     data = fc.Data(problem.observe(candidate.state), 0.0)
     found = evaluate(problem, data, candidate)
@@ -152,10 +112,8 @@ def test_a_solved_state_has_no_residual(mesh, element):
 
 def test_the_rms_approximates_the_strong_residual_on_any_mesh():
     # u = 0 leaves the source itself as residual, whose mean square over the square is known.
-    basis = Basis(MeshTri().refined(5), ElementTriP2())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.FullSpace(basis), sensors=fc.PointSensors(basis, points_in(basis, 3))
-    )
+    basis = zoo.square(5, 2)
+    problem = zoo.source(basis, parameters=fc.FullSpace, sensors=3)
     q = np.sin(np.pi * basis.doflocs[0]) * np.sin(2 * np.pi * basis.doflocs[1])
     assert strong_rms(problem, np.zeros(basis.N), q) == pytest.approx(0.5, rel=0.03)
 
@@ -171,12 +129,9 @@ def test_strong_field_is_the_l2_representative():
 
 @pytest.mark.parametrize("scheme", ["crank-nicolson", "backward-euler"])
 def test_heat_trajectories_step_by_step(scheme):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 12)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 11)
     steps, end = 4, 0.2
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=[0.1, 0.2],
-        scheme=scheme, steps=steps,
-    )  # fmt: skip
+    problem = zoo.heat(basis, parameters=2, sensors=[0.3, 0.6], times=[0.1, 0.2], scheme=scheme, steps=steps)
     rng = np.random.default_rng(3)
     u, q = rng.standard_normal((basis.N, steps + 1)), rng.standard_normal(basis.N)
     found = evaluate(problem, fc.Data(np.zeros(4), 0.0), fc.Candidate(u, q, 0.0))
@@ -199,10 +154,8 @@ def test_heat_trajectories_step_by_step(scheme):
 
 
 def test_heat_states_are_measured_against_the_propagated_parameter():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 12)), ElementLineP1())
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.3, 0.6]), times=0.1, steps=5
-    )
+    basis = zoo.unit_basis("line P1", 11)
+    problem = zoo.heat(basis, parameters=2, sensors=[0.3, 0.6], times=0.1, steps=5)
     q = problem.parameters.field([1.0, 0.5])
     u = problem.solve(q)
     shift = np.zeros(basis.N)
@@ -215,8 +168,8 @@ def test_heat_states_are_measured_against_the_propagated_parameter():
 
 
 def test_tomography_reads_the_image_and_ignores_a_state():
-    basis = a_basis(MeshQuad, ElementQuad1, 3)
-    problem = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 4), angles=[0, 40, 80], bins=6)
+    problem = zoo.tomography("quad Q1", 8, parameters=4, angles=[0, 40, 80], bins=6)
+    basis = problem.basis
     q = np.random.default_rng(4).standard_normal(basis.N)
     y = np.ones(18)
     misfit = np.linalg.norm(problem.sensors.matrix.toarray() @ q - y)
@@ -225,10 +178,8 @@ def test_tomography_reads_the_image_and_ignores_a_state():
 
 
 def test_nonlinear_residuals():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 11)), ElementLineP1())
-    problem = fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [0.2, 0.5, 0.8]), source=2.0
-    )
+    basis = zoo.unit_basis("line P1", 10)
+    problem = zoo.coefficient(basis, parameters=(fc.SineSpace, 2), sensors=[0.2, 0.5, 0.8], source=2.0)
     rng = np.random.default_rng(5)
     q, u = 0.1 * rng.standard_normal((2, basis.N))
     found = evaluate(problem, fc.Data(np.zeros(3), 0.0), fc.Candidate(u, q))
@@ -255,20 +206,17 @@ def test_nonlinear_residuals():
 @pytest.mark.parametrize("weight", [0.0, 0.3])
 @pytest.mark.parametrize("space", ["few", "full"])
 def test_the_reduced_gradient_is_the_derivative_of_the_objective(weight, space):
-    basis = a_basis(MeshTri, ElementTriP1)
+    basis = square(2)
     parameters = fc.EigenmodeSpace(basis, 3) if space == "few" else fc.FullSpace(basis)
-    problem = fc.EllipticSource(
-        basis, parameters=parameters, sensors=fc.PointSensors(basis, points_in(basis, 5)), dirichlet=1.0
-    )
+    problem = zoo.source(basis, parameters=parameters, sensors=5, dirichlet=1.0)
     rng = np.random.default_rng(6)
     data = fc.Data(rng.standard_normal(5), 0.1, np.linspace(0.5, 2.0, 5))
     c, direction = rng.standard_normal((2, parameters.dimension))
 
     def objective(c):
         q = parameters.field(c)
-        return 0.5 * data.norm(problem.observe(problem.solve(q)) - data.values) ** 2 + 0.5 * weight * parameters.norm(
-            q
-        ) ** 2
+        misfit = data.norm(problem.observe(problem.solve(q)) - data.values)
+        return 0.5 * misfit**2 + 0.5 * weight * parameters.norm(q) ** 2
 
     g = reduced_gradient(problem, data, c, weight=weight)
     slope = (objective(c + direction) - objective(c - direction)) / 2.0  # exact for a quadratic

@@ -1,12 +1,12 @@
 """The small problem of the selector's tests."""
 
 import pytest
-from selector_helpers import line
+import zoo
 
 
 @pytest.fixture
 def problem():
-    return line()
+    return zoo.source()
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, diags
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
 from femcert.linalg import factorization_count
@@ -12,18 +12,15 @@ from femcert.selection import tikhonov
 from femcert.selection.ball import on_sphere
 
 NORMS = ("l2", "h1", "h1-seminorm", "h2", "matrix")
-LINE = Basis(MeshLine(np.linspace(0.0, 1.0, 25)), ElementLineP1())
+LINE = zoo.unit_basis("line P1", 24)
 
 
 def norm_of(name, basis):
     return name if name != "matrix" else csr_matrix(diags(np.linspace(0.01, 0.05, basis.N)))
 
 
-def source(space, m=9, **options):
-    basis = space.basis
-    return fc.EllipticSource(
-        basis, parameters=space, sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, m)), **options
-    )
+def source(space, **options):
+    return zoo.source(space.basis, parameters=space, sensors=9, **options)
 
 
 def size(problem, q):
@@ -115,12 +112,11 @@ def test_a_chosen_weight_respects_the_ball(norm, choose):
 
 @pytest.mark.parametrize("norm", ["l2", "h1", "h2", "matrix"])
 def test_the_routes_for_many_coordinates_give_the_same(norm, monkeypatch):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
-    sensors = fc.PointSensors(basis, np.random.default_rng(0).uniform(0.1, 0.9, (8, 2)))
+    basis = zoo.square(3)
 
     def problem_in(radius):
         space = fc.FullSpace(basis).within_ball(radius, norm=norm_of(norm, basis))
-        return fc.EllipticSource(basis, parameters=space, sensors=sensors, reaction=0.5)
+        return zoo.source(basis, parameters=space, sensors=8, reaction=0.5)
 
     wide = problem_in(1e6)
     data = wide.simulate(np.cos(3.0 * basis.doflocs[0]), noise=0.02)
@@ -158,10 +154,9 @@ def test_the_secular_equation_over_many_scales():
 
 def coefficient(**ball):
     space = fc.SineSpace(LINE, 3)
-    return fc.EllipticCoefficient(
-        LINE, parameters=space.within_ball(**ball) if ball else space,
-        sensors=fc.PointSensors(LINE, np.linspace(0.05, 0.95, 12)), source=1.0,
-    )  # fmt: skip
+    return zoo.coefficient(
+        LINE, parameters=space.within_ball(**ball) if ball else space, sensors=np.linspace(0.05, 0.95, 12)
+    )
 
 
 @pytest.mark.parametrize("bounds", [None, (-0.15, 0.3)])

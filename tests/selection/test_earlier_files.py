@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, MeshLine
+import zoo
 
 import femcert as fc
 
@@ -17,9 +17,7 @@ def test_a_file_of_an_earlier_version_is_read(path, tmp_path):
     assert found.status == "accepted"
     assert found.learned.radius.side == "upper"
     assert found.parameter.shape == (17,)
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP1())
-    sensors = fc.AverageSensors(basis, np.linspace(0.1, 0.9, 9), radius=0.05)
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    problem = zoo.source(cells=16, parameters=2, sensors=zoo.discs(np.linspace(0.1, 0.9, 9), radius=0.05))
     assert "accepted" in fc.write_report(found, tmp_path / "page.html", problem=problem).read_text().lower()
     found.save(tmp_path / "again.json")
     again = fc.Selection.load(tmp_path / "again.json")

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from selector_helpers import BASELINE, RULE, good, line, select
+import zoo
+from selector_helpers import BASELINE, RULE, select
+from zoo import solved
 
 import femcert as fc
 from femcert.certificate.weighted import WeightedJudge
@@ -29,7 +31,7 @@ ARRAYS = {
 @pytest.mark.parametrize("level", [0.0, 1.0])
 @pytest.mark.parametrize("name", ARRAYS)
 def test_no_array_of_the_problem_is_written_to_by_accident(name, level):
-    array = ARRAYS[name](line(dirichlet=level))
+    array = ARRAYS[name](zoo.source(dirichlet=level))
     with pytest.raises(ValueError, match="read-only"):
         array[...] = 0
 
@@ -41,7 +43,7 @@ def test_nor_data_or_candidates(problem, data, truth):
     before = data.values.copy()
     assert "read-only" in select(problem, data, learned).reason
     np.testing.assert_array_equal(data.values, before)
-    candidate = good(problem, truth)
+    candidate = solved(problem, truth)
     for array in (candidate.state, candidate.parameter):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
@@ -69,5 +71,5 @@ def test_two_certificates_for_two_candidates(problem, data, truth, monkeypatch):
         return certify(self, candidate)
 
     monkeypatch.setattr(WeightedJudge, "certify", counted)
-    assert select(problem, data, lambda p, d: good(p, truth)).accepted
+    assert select(problem, data, lambda p, d: solved(p, truth)).accepted
     assert made == ["baseline", "learned"]

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from selector_helpers import BASELINE, OwnError, good, line, select
+import zoo
+from selector_helpers import BASELINE, OwnError, select
+from zoo import solved
 
 import femcert as fc
 
@@ -20,7 +22,7 @@ def several(problem, data, truth, rule=None, **options):
         "far": near(problem, [9.0, 9.0, 9.0]),
         "solver": fc.Tikhonov(weight=1e-9),
         "broken": raising,
-        "truth": good(problem, truth),
+        "truth": solved(problem, truth),
         **options,
     }
     return select(problem, data, learned, rule=rule or fc.ExactRadius())
@@ -98,14 +100,9 @@ def test_the_probability_of_a_sampling_rule_is_divided(problem, data):
     assert select(problem, data, solvers["a"], rule=fc.StochasticRadius(zeta=0.06)).rule["zeta"] == 0.06
 
 
-def test_simultaneous_rules_divide_nothing():
-    rules = (fc.Dominance(), fc.ExactRadius(), fc.ResidualRadius(), fc.GuaranteedRadius())
-    assert all(rule.shared_by(7) is rule for rule in rules)
-
-
 def test_the_best_of_many_candidates_made_of_the_same_data_does_no_harm():
     """Least squares and its neighbours, chosen after the fact: none is accepted and worse more often than the level."""
-    problem = line(k=3)
+    problem = zoo.source()
     truth = problem.parameters.field([0.5, -0.2, 0.1])
     exact, F, harm, trials = problem.observe(problem.solve(truth)), problem.forward_matrix(), 0, 150
     std = 0.02 * np.abs(exact).max()
@@ -118,6 +115,7 @@ def test_the_best_of_many_candidates_made_of_the_same_data_does_no_harm():
         found = fc.no_harm(problem, data, baseline=fc.Tikhonov(weight=1e-4), learned=learned)
         far = problem.parameters.norm
         harm += found.accepted and far(found.parameter - truth) > far(found.case.baseline.parameter - truth)
+    assert found.rule["name"] == "Dominance"
     # 99.9 % quantile of Binomial(150, 5 %).
     assert harm <= 17
 
@@ -149,7 +147,7 @@ def test_a_rule_that_uses_solvers_gets_those_of_each_candidate(problem, data, tr
 @pytest.mark.parametrize("names", [(), ("",), ("baseline",), (3,), ("a", "baseline")])
 def test_names_that_are_none(problem, data, truth, names):
     with pytest.raises(fc.InputError, match="names"):
-        select(problem, data, dict.fromkeys(names, good(problem, truth)))
+        select(problem, data, dict.fromkeys(names, solved(problem, truth)))
 
 
 def test_they_are_saved(problem, data, truth, tmp_path):
@@ -164,36 +162,8 @@ def test_they_are_saved(problem, data, truth, tmp_path):
 
 
 def test_one_alone_is_not_saved_twice(problem, data, truth, tmp_path):
-    found = select(problem, data, good(problem, truth))
+    found = select(problem, data, solved(problem, truth))
     assert "candidates" not in found.to_dict()
     found.save(tmp_path / "s.json")
     again = fc.Selection.load(tmp_path / "s.json").candidates
     assert [v.to_dict() for v in again.values()] == [found.candidates["learned"].to_dict()]
-
-
-def test_the_table_and_html_name_them(problem, data, truth):
-    found = several(problem, data, truth, **{"<b>": near(problem, [8.0] * 3)})
-    head, first = str(found).splitlines()[1:3]
-    assert head.split() == ["candidate", "status", "radius"]
-    assert first.split()[:2] == ["far", "rejected"]
-    page = found._repr_html_()
-    assert "&lt;b&gt;" in page
-    assert "<b>'" not in page
-
-
-def test_one_limit_for_each(problem, data, truth):
-    import time
-
-    def slow(p, d):
-        time.sleep(0.5)
-
-    found = select(problem, data, {"slow": slow, "truth": good(problem, truth)}, time_limit=0.1)
-    assert "time limit" in found.candidates["slow"].reason
-    assert found.candidates["truth"].certificate is not None
-
-
-def test_dominance_is_the_default(problem, data, truth):
-    found = fc.no_harm(problem, data, baseline=BASELINE, learned=good(problem, truth))
-    assert found.rule["name"] == "Dominance"
-    with pytest.raises(fc.InputError, match="rule"):
-        fc.no_harm(problem, data, baseline=BASELINE, learned=good(problem, truth), rule="dominance")

@@ -2,35 +2,22 @@
 
 import numpy as np
 import pytest
-from selector_helpers import BASELINE, good, line, rewritten, select
-from skfem import Basis, ElementLineP1, MeshLine
+import zoo
+from selector_helpers import BASELINE, rewritten, select
+from zoo import solved
 
 import femcert as fc
 from femcert.linalg import backends
 from femcert.selection.selection import DECISIONS
 
 
-def wide():
-    """80 modes on 33 sensors."""
-    return line(n=120, k=80, m=33)
-
-
-def coefficient():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 21)), ElementLineP1())
-    return fc.EllipticCoefficient(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, np.linspace(0.1, 0.9, 6)), source=1.0
-    )
-
-
 def averages(n):
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, n + 1)), ElementLineP1())
-    sensors = fc.AverageSensors(basis, [0.2, 0.4, 0.6, 0.8], radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 3), sensors=sensors)
+    return zoo.source(cells=n, sensors=zoo.discs([0.2, 0.4, 0.6, 0.8], radius=0.1))
 
 
 def case_of(problem):
     truth = problem.parameters.field(0.3 / np.arange(1, problem.parameters.dimension + 1))
-    return problem.simulate(truth, noise=0.02, seed=1), good(problem, truth)
+    return problem.simulate(truth, noise=0.02, seed=1), solved(problem, truth)
 
 
 def check_undecided(found, *words):
@@ -59,7 +46,7 @@ RULES = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_more_modes_than_sensors(rule, tmp_path):
-    problem = wide()
+    problem = zoo.source(cells=120, parameters=80, sensors=33)
     data, learned = case_of(problem)
     found = select(problem, data, learned, rule=rule)
     check_undecided(found, "80", "33", "expected")
@@ -92,7 +79,7 @@ def test_a_mesh_too_coarse_for_the_rule():
     ids=lambda value: str(value)[:20],
 )
 def test_a_rule_that_does_not_apply(rule, word):
-    problem = coefficient()
+    problem = zoo.coefficient(parameters=(fc.SineSpace, 2), sensors=6)
     data, learned = case_of(problem)
     check_undecided(select(problem, data, learned, rule=rule, baseline=fc.GaussNewton(weight=5e-3)), word)
 
@@ -105,16 +92,16 @@ def no_cholmod(monkeypatch):
 
 def test_a_missing_package(no_cholmod, monkeypatch):
     monkeypatch.delenv(backends.VARIABLE)
-    problem = line()
+    problem = zoo.source()
     data, learned = case_of(problem)
     baseline = BASELINE(problem, data)
     # The problem anew: it has factors already, and needs no backend.
-    fresh = line()
+    fresh = zoo.source()
     monkeypatch.setenv(backends.VARIABLE, "cholmod")
     check_undecided(select(fresh, data, learned, baseline=baseline, rule=fc.ExactRadius()), "pip install scikit-sparse")
     # Without a baseline there is nothing that could be returned.
     with pytest.raises(fc.InputError, match="scikit-sparse is not installed"):
-        select(line(), data, learned)
+        select(zoo.source(), data, learned)
 
 
 def imports(p, d):
@@ -168,7 +155,7 @@ class Failing(fc.ResidualRadius):
 )
 def test_whose_fault_it_is_that_the_learned_candidate_has_no_certificate(problem, data, truth, error, status, tmp_path):
     rule = type("Failing", (Failing,), {"error": error})()
-    found = select(problem, data, good(problem, truth), rule=rule)
+    found = select(problem, data, solved(problem, truth), rule=rule)
     assert found.status == status
     assert str(error) in found.reason
     assert found.learned is None
@@ -184,8 +171,8 @@ def test_a_rule_or_a_baseline_that_fails(problem, data, truth, error):
             raise error
 
     unable = type("Unable", (Failing,), {"error": error, "fails_for": ("baseline", "learned")})
-    check_undecided(select(problem, data, good(problem, truth), rule=Refusing()), str(error), "rule")
-    check_undecided(select(problem, data, good(problem, truth), rule=unable()), str(error), "baseline")
+    check_undecided(select(problem, data, solved(problem, truth), rule=Refusing()), str(error), "rule")
+    check_undecided(select(problem, data, solved(problem, truth), rule=unable()), str(error), "baseline")
 
 
 def test_functions_that_fail_are_the_candidates_own_fault(problem, data):
@@ -201,24 +188,3 @@ def test_functions_that_fail_are_the_candidates_own_fault(problem, data):
     found = select(problem, data, learned, rule=fc.StochasticRadius(points=20))
     assert found.status == "rejected"
     assert "gone" in found.reason
-
-
-def raising(p, d):
-    raise RuntimeError("own")
-
-
-@pytest.mark.parametrize(
-    "learned",
-    [
-        raising,
-        lambda p, d: None,
-        lambda p, d: fc.Candidate(np.full(21, np.nan), np.zeros(21)),
-        fc.Candidate(np.zeros(3), np.zeros(3)),
-        fc.Candidate(np.zeros(21), np.full(21, 1e200), 0.0),
-        fc.Candidate(np.zeros(21), np.zeros(21), 0.0, mesh=MeshLine(np.linspace(0.0, 2.0, 21))),
-    ],
-)
-def test_what_the_learned_candidate_does_wrong_is_a_rejection(problem, data, learned):
-    found = select(problem, data, learned)
-    assert found.status == "rejected"
-    assert found.decision == "learned candidate rejected, baseline kept"

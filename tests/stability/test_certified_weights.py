@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementLineP2, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
-from skfem.helpers import dot, grad
+import zoo
 
 import femcert as fc
 from femcert import certified_weights
 
 CASES = {
-    "triangles": lambda: Basis(MeshTri().refined(3), ElementTriP1()),
-    "quadrilaterals": lambda: Basis(MeshQuad().refined(3), ElementQuad1()),
-    "line": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 17)), ElementLineP2()),
+    "triangles": lambda: zoo.square(3),
+    "quadrilaterals": lambda: zoo.square(3, 1, "quad"),
+    "line": lambda: zoo.unit_basis("line P2", 16),
 }
 
 
 def problem_on(basis, **options):
     points = np.random.default_rng(0).uniform(0.25, 0.75, (4, basis.mesh.dim()))
     sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=sensors, **options)
+    return zoo.source(basis, parameters=fc.FullSpace, sensors=sensors, **options)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -63,9 +62,7 @@ def test_the_physics_weight_is_attained():
 def test_heat_weights():
     basis = CASES["line"]()
     sensors = fc.AverageSensors(basis, np.array([[0.3], [0.6]]), radius=0.1)
-    problem = fc.HeatInitial(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=sensors, times=[0.1, 0.2], steps=4, scheme="backward-euler"
-    )
+    problem = zoo.heat(basis, parameters=2, sensors=sensors, times=[0.1, 0.2], steps=4, scheme="backward-euler")
     weights = certified_weights(problem)
     rng = np.random.default_rng(0)
     M = problem.mass
@@ -76,24 +73,15 @@ def test_heat_weights():
 
 
 def test_refused():
-    basis = CASES["triangles"]()
-
-    @BilinearForm
-    def convection(u, v, w):
-        return dot(grad(u), grad(v)) + u.grad[0] * v
-
-    sensors = fc.PointSensors(basis, [[0.3, 0.4]])
-    own = fc.LinearProblem(basis, operator=convection, parameters=fc.FullSpace(basis), sensors=sensors)
-    with pytest.raises(fc.UncertifiedError, match="not said to be symmetric definite"):
-        certified_weights(own)
-    image = fc.Tomography(basis, parameters=fc.CosineSpace(basis, 2), angles=[0, 90], bins=3)
-    with pytest.raises(fc.UncertifiedError, match="not for a Tomography"):
-        certified_weights(image)
+    own = zoo.own_linear(zoo.square(3), parameters=fc.FullSpace, sensors=[[0.3, 0.4]])
+    for problem, word in ((own, "not said to be symmetric definite"), (zoo.tomography(), "not for a Tomography")):
+        with pytest.raises(fc.UncertifiedError, match=word):
+            certified_weights(problem)
 
 
 def test_a_stability_knows_its_weights():
     problem = problem_on(CASES["triangles"]())
-    modes = fc.EllipticSource(problem.basis, parameters=fc.SineSpace(problem.basis, 2), sensors=problem.sensors)
+    modes = zoo.source(problem.basis, parameters=2, sensors=problem.sensors)
     found = fc.stability(modes)
     assert found.weights == certified_weights(modes)
     with pytest.raises(fc.UncertifiedError, match="loaded from a file"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from scipy.sparse import csr_matrix
 from zoo import LINES, STRAIGHT, unit_basis
 
@@ -58,34 +59,20 @@ def test_the_sensors_are_the_norm_of_l2():
         assert abs(H.T @ H - M).max() <= 8 * basis.Nbfun * np.finfo(float).eps * abs(M).max()
 
 
+@pytest.mark.parametrize("kind", ["source", "heat"])
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(("element", "order"), ORDERS)
-def test_source_seen_everywhere(element, order, space):
-    """``sigma = 1 / (i² + j²) pi²``, from below."""
-    errors = []
+def test_a_state_seen_everywhere(element, order, space, kind):
+    """``sigma = 1 / (i² + j²) pi²``, or ``exp(-(i² + j²) pi² kappa T)`` for heat, from below."""
+    kappa, T, errors = 0.4, 0.05, []
     for n in meshes(element):
         basis = unit_basis(element, n)
-        problem = fc.EllipticSource(basis, parameters=space(basis, 4), sensors=in_l2(basis))
-        sigma = fc.stability(problem).singular_values
-        errors.append(1.0 - sigma * eigenvalues(basis, 4))
-    assert np.min(errors) > 0.0
-    assert np.max(errors[-1]) <= CAP[order]
-    assert np.abs(rates(meshes(element), errors) - order).max() <= TOLERANCE[order]
-
-
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize(("element", "order"), ORDERS)
-def test_heat_seen_everywhere(element, order, space):
-    """``sigma = exp(-(i² + j²) pi² kappa T)``, from below."""
-    kappa, T = 0.4, 0.05
-    errors = []
-    for n in meshes(element):
-        basis = unit_basis(element, n)
-        problem = fc.HeatInitial(
-            basis, parameters=space(basis, 4), sensors=in_l2(basis), times=T, diffusivity=kappa, scheme="exact"
-        )
-        sigma = fc.stability(problem).singular_values
-        errors.append(1.0 - sigma / np.exp(-eigenvalues(basis, 4) * kappa * T))
+        given, exact = {"parameters": (space, 4), "sensors": in_l2(basis)}, eigenvalues(basis, 4)
+        if kind == "source":
+            errors.append(1.0 - fc.stability(zoo.source(basis, **given)).singular_values * exact)
+        else:
+            problem = zoo.heat(basis, **given, times=T, diffusivity=kappa, scheme="exact")
+            errors.append(1.0 - fc.stability(problem).singular_values / np.exp(-exact * kappa * T))
     assert np.min(errors) > 0.0
     assert np.max(errors[-1]) <= CAP[order]
     assert np.abs(rates(meshes(element), errors) - order).max() <= TOLERANCE[order]
@@ -96,7 +83,7 @@ def test_the_first_term_of_the_error(element):
     """On uniform grids ``lambda_h = lambda + h² pi⁴ (i⁴ + j⁴) / 12 + ...``."""
     n = 64
     basis = unit_basis(element, n)
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 4), sensors=in_l2(basis))
+    problem = zoo.source(basis, parameters=4, sensors=in_l2(basis))
     fourth = np.arange(1, 5) ** 4 if element == "line P1" else np.array([2, 17, 17, 32])
     exact = eigenvalues(basis, 4)
     error = 1.0 / fc.stability(problem).singular_values - exact
@@ -108,7 +95,7 @@ def test_points_on_the_interval():
     n, m = 400, 7
     basis = unit_basis("line P2", n)
     sensors = fc.PointSensors(basis, np.arange(1, m + 1) / (m + 1))
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, m), sensors=sensors)
+    problem = zoo.source(basis, parameters=(fc.SineSpace, m), sensors=sensors)
     expected = np.sqrt(m + 1) / (np.pi * np.arange(1, m + 1)) ** 2
     np.testing.assert_allclose(fc.stability(problem).singular_values, expected, rtol=1e-5)
 
@@ -122,9 +109,7 @@ def test_points_on_the_square(element, order):
     points = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     for n in sizes:
         basis = unit_basis(element, n)
-        problem = fc.EllipticSource(
-            basis, parameters=fc.SineSpace(basis, (2, 2)), sensors=fc.PointSensors(basis, points)
-        )
+        problem = zoo.source(basis, parameters=(fc.SineSpace, (2, 2)), sensors=points)
         sigma = fc.stability(problem).singular_values
         errors.append(np.abs(1.0 - sigma * eigenvalues(basis, 4) / (m + 1)).max())
     assert errors[-1] <= CAP[order]

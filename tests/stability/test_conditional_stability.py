@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+import zoo
 
 import femcert as fc
 
@@ -16,10 +16,7 @@ def problem_on(basis, count=9, radius=5.0):
     return fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(radius, norm="h1"), sensors=sensors)
 
 
-BASES = {
-    "line": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 41)), ElementLineP1()),
-    "triangles": lambda: Basis(MeshTri().refined(3), ElementTriP1()),
-}
+BASES = {"line": lambda: zoo.unit_basis("line P1", 40), "triangles": lambda: zoo.square(3)}
 
 
 def in_ball(problem, rng):
@@ -62,16 +59,12 @@ def test_exponent_envelope_and_modulus():
 
 def test_refused():
     problem = problem_on(BASES["line"]())
-    with pytest.raises(fc.InputError, match="depends on the noise"):
-        fc.stability(problem)
-    for levels in ((1.0,), (1e-2, 1e-3), (0.0, 1.0), "wide"):
-        with pytest.raises(fc.InputError, match="levels"):
-            fc.stability(problem, levels=levels)
-    free = fc.EllipticSource(problem.basis, parameters=fc.FullSpace(problem.basis), sensors=problem.sensors)
-    with pytest.raises(fc.InputError, match="within_ball"):
-        fc.stability(free)
-    with pytest.raises(fc.InputError, match="levels= is for a class with a ball"):
-        fc.stability(free, levels=(1e-4, 1e-2))
+    free = zoo.source(problem.basis, parameters=fc.FullSpace, sensors=problem.sensors)
+    wrong = [(problem, levels, "levels") for levels in ((1.0,), (1e-2, 1e-3), (0.0, 1.0), "wide")]
+    wrong += [(problem, None, "depends on the noise"), (free, None, "within_ball"), (free, (1e-4, 1e-2), "with a ball")]
+    for posed, levels, word in wrong:
+        with pytest.raises(fc.InputError, match=word):
+            fc.stability(posed, levels=levels)
 
 
 def test_noise_levels_ask_for_the_modulus_where_the_data_alone_would_do():

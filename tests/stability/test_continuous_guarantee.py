@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP2, ElementTriP1, MeshLine, MeshTri
-from zoo import CLASSES, ELEMENTS, LINES, PLANE, square, unit_basis
+import zoo
+from skfem import Basis, MeshLine
+from zoo import CLASSES, ELEMENTS, LINES, PLANE, unit_basis
 
 import femcert as fc
 from femcert.stability.continuous import continuous_error
@@ -22,12 +23,13 @@ def equal(cells):
     return np.linspace(0.0, 1.0, cells + 1)
 
 
-def exact_on_square(frequencies):
+def exact_matrix(frequencies):
+    """Of sines on the square, seen by averages over sixteen squares."""
     columns = []
     for j, l in frequencies.T:
         part = np.outer(averages(j * np.pi, equal(SIDE)), averages(l * np.pi, equal(SIDE))).ravel()
         columns.append(2.0 * part / (np.pi**2 * (j**2 + l**2)))
-    return np.linalg.svd(np.column_stack(columns), compute_uv=False)
+    return np.column_stack(columns)
 
 
 def squares(mesh):
@@ -46,9 +48,7 @@ def on_line(n, element, reaction=0.0, mass="consistent"):
     k, cells = 5, 16
     basis = unit_basis(element, n)
     sensors = fc.RegionSensors(basis, between(basis.mesh.p[0, basis.mesh.t].mean(axis=0), equal(cells)))
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, k), sensors=sensors, reaction=reaction, mass=mass
-    )
+    problem = zoo.source(basis, parameters=(fc.SineSpace, k), sensors=sensors, reaction=reaction, mass=mass)
     waves = np.pi * np.arange(1, k + 1)
     columns = [np.sqrt(2.0) * averages(w, equal(cells)) / (w**2 + reaction) for w in waves]
     return problem, np.linalg.svd(np.column_stack(columns), compute_uv=False)[-1]
@@ -92,11 +92,12 @@ def rate(gaps, *sizes):
 ])  # fmt: skip
 def test_sine_modes_on_the_square(element, order, cap):
     made = {n: on_square(n, element) for n in (4, 8, 16, 32, 64)}
-    gaps = checked_gaps({n: (p, exact_on_square(p.parameters.frequencies)[-1]) for n, p in made.items()})
+    least = {n: np.linalg.svd(exact_matrix(p.parameters.frequencies), compute_uv=False)[-1] for n, p in made.items()}
+    gaps = checked_gaps({n: (problem, least[n]) for n, problem in made.items()})
     assert {8, 16, 32, 64} <= gaps.keys()
     assert gaps[64] <= cap / 4.0
-    # On the coarser meshes higher orders still count.
-    assert -0.2 <= rate(gaps, 16, 32, 64) - order <= 0.4
+    # On regular meshes what neither fluxes nor test functions see is of higher order.
+    assert -0.2 <= rate(gaps, 16, 32, 64) - order <= 1.4
 
 
 @pytest.mark.parametrize(("element", "order", "cap"), [("line P1", 2.0, 0.06), ("line P2", 4.0, 1e-3)])
@@ -153,10 +154,8 @@ def random_case(seed):
     cells = [between(axis, edges) for axis, edges in zip(mesh.p[:, mesh.t].mean(axis=1), parts, strict=True)]
     regions = cells[0] if flat else [np.intersect1d(i, j) for i in cells[0] for j in cells[1]]
     a, c = rng.uniform(0.2, 3.0), float(rng.choice([0.0, 10.0, 60.0]))
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, int(rng.integers(1, 4))), sensors=fc.RegionSensors(basis, regions),
-        conductivity=a, reaction=c,
-    )  # fmt: skip
+    given = {"parameters": (fc.SineSpace, int(rng.integers(1, 4))), "sensors": fc.RegionSensors(basis, regions)}
+    problem = zoo.source(basis, **given, conductivity=a, reaction=c)
     m = len(regions)
     root = rng.standard_normal((m, m))
     covariance = root @ root.T + np.eye(m)
@@ -186,7 +185,7 @@ def test_no_false_claims():
 
 def test_a_coarse_mesh_says_how_fine_it_should_be():
     coarse = on_square(4, "tri P1")
-    with pytest.raises(fc.UncertifiedError, match=r"refine.* elements of size 0\.14") as refusal:
+    with pytest.raises(fc.UncertifiedError, match=r"refine.* elements of size 0\.17") as refusal:
         fc.stability(coarse, guarantee="continuous")
     assert "sigma_min" in str(refusal.value)
     assert certified(on_square(16, "tri P1")) is not None
@@ -217,15 +216,9 @@ def test_piecewise_constants_are_exact_on_the_mesh():
 
 
 def test_discs_and_covariances():
-    grid = np.linspace(0.0, 1.0, 33)
-    basis = Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
     points = np.random.default_rng(0).uniform(0.2, 0.8, (10, 2))
-    sensors = fc.AverageSensors(basis, points, radius=0.1)
-    problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
-    finer = np.linspace(0.0, 1.0, 129)
-    fine = Basis(MeshTri.init_tensor(finer, finer), ElementTriP1())
-    reference = fc.EllipticSource(
-        fine, parameters=fc.SineSpace(fine, 2), sensors=fc.AverageSensors(fine, points, radius=0.1)
+    problem, reference = (
+        zoo.source("tri P1", n, parameters=2, sensors=zoo.discs(points, 0.1)) for n in (32, 128)
     )
     for covariance in (None, np.diag(np.linspace(0.5, 2.0, 10))):
         data = fc.Data(np.zeros(10), 0.1, covariance)
@@ -236,27 +229,22 @@ def test_discs_and_covariances():
 
 
 def test_refused():
-    basis = square(3)
-    points = fc.PointSensors(basis, [[0.3, 0.4], [0.5, 0.6]])
-    space = fc.SineSpace(basis, 1)
-    with pytest.raises(fc.UncertifiedError, match="Average- or RegionSensors"):
-        fc.stability(fc.EllipticSource(basis, parameters=space, sensors=points), guarantee="continuous")
-    heat = fc.HeatInitial(basis, parameters=space, sensors=points, times=0.1, steps=4)
-    with pytest.raises(fc.UncertifiedError, match="EllipticSource"):
-        fc.stability(heat, guarantee="continuous")
+    points = {"parameters": 1, "sensors": [[0.3, 0.4], [0.5, 0.6]]}
+    heat = zoo.heat(zoo.square(3), **points, times=0.1)
+    wild = {"conductivity": lambda x: 1.5 + np.sin(9.0 * x[0])}
+    rough = zoo.source(zoo.square(3), parameters=1, sensors=zoo.discs([[0.3, 0.4]], 0.2), **wild)
+    for problem, word in (
+        (zoo.source(zoo.square(3), **points), "Average- or RegionSensors"), (heat, "EllipticSource"), (rough, "only")
+    ):  # fmt: skip
+        with pytest.raises(fc.UncertifiedError, match=word):
+            fc.stability(problem, guarantee="continuous")
     with pytest.raises(fc.InputError, match="guarantee"):
         fc.stability(heat, guarantee="sure")
-    rough = fc.EllipticSource(
-        basis, parameters=space, sensors=fc.AverageSensors(basis, [[0.3, 0.4]], radius=0.2),
-        conductivity=lambda x: 1.5 + np.sin(9.0 * x[0]),
-    )  # fmt: skip
-    with pytest.raises(fc.UncertifiedError, match="only estimated"):
-        fc.stability(rough, guarantee="continuous")
 
 
 def test_modes_that_no_quadrature_resolves_are_refused():
     # P2 has the adjoint states, so nothing but the integrals of the mode is in the way.
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 3)), ElementLineP2())
+    basis = zoo.unit_basis("line P2", 2)
     sensors = fc.RegionSensors(basis, [np.array([0]), np.array([1])])
     for width, refused in ((0.37, False), (0.0031, True)):
         space = fc.SineSpace(basis, 1, box=[[0.0, width]])

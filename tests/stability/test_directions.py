@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementTriP1, MeshTri
+import zoo
 
 import femcert as fc
 
 
 def problem_with(points, k=12):
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     sensors = fc.PointSensors(basis, points)
-    return fc.EllipticSource(basis, parameters=fc.SineSpace(basis, k), sensors=sensors)
+    return zoo.source(basis, parameters=(fc.SineSpace, k), sensors=sensors)
 
 
 def test_directions_are_the_singular_vectors():
@@ -43,12 +43,10 @@ def test_the_near_null_space_is_not_seen():
 def test_resolution_is_high_where_the_sensors_are():
     rng = np.random.default_rng(2)
     points = np.vstack([rng.uniform(0.02, 0.3, (60, 2)), rng.uniform(0.0, 1.0, (8, 2))])
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    basis = zoo.square(4)
     column, row = np.floor(4 * basis.mesh.p[:, basis.mesh.t].mean(axis=1)).astype(int)
     regions = [np.flatnonzero((column // 2 == i) & (row // 2 == j)) for i in range(2) for j in range(2)]
-    problem = fc.EllipticSource(
-        basis, parameters=fc.RegionSpace(basis, regions), sensors=fc.PointSensors(basis, points)
-    )
+    problem = zoo.source(basis, parameters=fc.RegionSpace(basis, regions), sensors=points)
     found = fc.stability(problem)
     level = float(np.sqrt(found.sigma_max * found.sigma_min))
     resolution = found.directions.resolution(level)

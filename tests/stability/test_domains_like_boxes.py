@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
@@ -62,11 +63,11 @@ def heat(mesh, k=2):
     basis = Basis(mesh, {2: ElementLineP1, 3: ElementTriP1, 4: ElementQuad1}[mesh.t.shape[0]]())
     low, high = mesh.p.min(axis=1), mesh.p.max(axis=1)
     if mesh.dim() == 1:
-        sensors = fc.PointSensors(basis, (low + (high - low) * np.array([[0.1, 0.2, 0.35, 0.7, 0.85]]).T))
+        sensors = low + (high - low) * np.array([[0.1, 0.2, 0.35, 0.7, 0.85]]).T
     else:
         corners = np.array([[x, y] for x in (0.12, 0.4, 0.85) for y in (0.13, 0.87)])
-        sensors = fc.AverageSensors(basis, low + (high - low) * corners, radius=0.08 * float((high - low).min()))
-    return fc.HeatInitial(basis, parameters=fc.SineSpace(basis, k), sensors=sensors, times=[0.005], steps=5)
+        sensors = zoo.discs(low + (high - low) * corners, 0.08 * float((high - low).min()))
+    return zoo.heat(basis, parameters=k, sensors=sensors, times=[0.005], steps=5)
 
 
 @pytest.mark.parametrize("name", NO_BOXES)
@@ -88,13 +89,9 @@ def test_a_box_has_one(name):
 
 
 def test_point_values_on_a_line_in_pieces_are_refused():
-    mesh = pieces((0.0, 0.5), (0.5, 1.0))
-    basis = Basis(mesh, ElementLineP1())
-    problem = fc.EllipticSource(
-        basis, parameters=fc.SineSpace(basis, 2), sensors=fc.PointSensors(basis, [[0.2], [0.4], [0.7]])
-    )
+    basis = Basis(pieces((0.0, 0.5), (0.5, 1.0)), ElementLineP1())
     with pytest.raises(fc.UncertifiedError, match="a line in one piece"):
-        fc.stability(problem, guarantee="continuous")
+        fc.stability(zoo.source(basis, parameters=2, sensors=[[0.2], [0.4], [0.7]]), guarantee="continuous")
 
 
 @pytest.mark.parametrize("name", ["square cut in two", "square with a crack", "square with a hole"])

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import zoo
 from scipy.optimize import brentq
-from skfem import Basis, ElementLineP2, MeshLine
 
 import femcert as fc
 from femcert.stability import Modulus
@@ -26,7 +26,7 @@ LOW, HIGH = 1e-7, 1e-3
 
 @pytest.fixture(scope="module")
 def basis():
-    return Basis(MeshLine(np.linspace(0.0, 1.0, 257)), ElementLineP2())
+    return zoo.unit_basis("line P2", 256)
 
 
 @pytest.fixture(scope="module")

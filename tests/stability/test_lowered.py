@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_continuous_guarantee import averages, equal, on_line, on_square
+from test_continuous_guarantee import exact_matrix, on_line, on_square
 
 from femcert.problem.forward import dense
 from femcert.problem.insert import cut_at_sensors
@@ -75,14 +75,6 @@ def test_small_singular_values_keep_their_digits():
     # The same in all directions: Weyl.
     np.testing.assert_allclose(lowered(np.diag([3.0, 2.0]), 0.25 * np.eye(2)), [2.5, 1.5], rtol=1e-9)
     assert lowered(np.diag([3.0, 2.0]), 9.0 * np.eye(2))[-1] < 0.0
-
-
-def exact_matrix(frequencies):
-    columns = []
-    for j, l in frequencies.T:
-        part = np.outer(averages(j * np.pi, equal(4)), averages(l * np.pi, equal(4))).ravel()
-        columns.append(2.0 * part / (np.pi**2 * (j**2 + l**2)))
-    return np.column_stack(columns)
 
 
 @pytest.mark.parametrize("element", ["tri P1", "tri P2", "quad Q1", "quad Q2"])

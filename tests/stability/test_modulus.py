@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+import zoo
 
 import femcert as fc
 from femcert.stability import Modulus
@@ -12,17 +12,17 @@ from femcert.stability import Modulus
 
 def dense_line(cells, norm="h1", radius=1.0):
     """Source recovery from the state at every node, weighted as an L2 norm."""
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, cells + 1)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", cells)
     sensors = fc.MatrixSensors(np.eye(basis.N)[1:-1] / np.sqrt(cells))
     space = fc.FullSpace(basis).within_ball(radius, norm=norm)
     return fc.EllipticSource(basis, parameters=space, sensors=sensors)
 
 
 def sparse_plane(radius=1.0):
-    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    basis = zoo.square(3)
     points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
     space = fc.FullSpace(basis).within_ball(radius, norm="h1")
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
+    return zoo.source(basis, parameters=space, sensors=points)
 
 
 @pytest.mark.parametrize(("norm", "exponent", "tolerance"), [("h1", 1 / 3, 0.02), ("h2", 1 / 2, 0.03)])
@@ -68,24 +68,8 @@ def test_scaling_and_the_ball():
     assert one(1e-2).value >= one(1e-3).value
 
 
-def test_heat_loses_more_the_later_it_is_seen():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 65)), ElementLineP1())
-    sensors = fc.MatrixSensors(np.eye(basis.N)[1:-1] / 8.0)
-    moduli = []
-    for time in (0.001, 0.01, 0.05, 0.2):
-        space = fc.SineSpace(basis, 40).within_ball(1.0, norm="h1")
-        problem = fc.HeatInitial(basis, parameters=space, sensors=sensors, times=time, scheme="exact")
-        moduli.append(Modulus(problem))
-    for eps in (1e-6, 1e-4, 1e-2, 1e-1):
-        values = [modulus(eps).value for modulus in moduli]
-        assert np.all(np.diff(values) > 0.0)
-    # Logarithmic: the smaller the noise, the less another decade of it helps.
-    for modulus in moduli[1:]:
-        assert modulus.envelope(1e-6, 1e-4)[1] < 0.5 * modulus.envelope(1e-2, 1e-1)[1]
-
-
 def test_without_a_null_space_small_noise_is_lipschitz():
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, 33)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", 32)
     sensors = fc.MatrixSensors(np.eye(basis.N)[1:-1])
     problem = fc.EllipticSource(basis, parameters=fc.SineSpace(basis, 5).within_ball(1.0), sensors=sensors)
     constant = fc.stability(problem).constant.value
@@ -94,10 +78,11 @@ def test_without_a_null_space_small_noise_is_lipschitz():
 
 def test_refused():
     problem = sparse_plane()
-    with pytest.raises(fc.InputError, match="no ball"):
-        Modulus(fc.EllipticSource(problem.basis, parameters=fc.FullSpace(problem.basis), sensors=problem.sensors))
     modulus = Modulus(problem)
-    with pytest.raises(fc.InputError, match="positive noise levels"):
-        modulus(0.0)
-    with pytest.raises(fc.InputError, match="expected 0 < low < high"):
-        modulus.envelope(1.0, 0.1)
+    for deed, word in (
+        (lambda: Modulus(zoo.source(problem.basis, parameters=fc.FullSpace, sensors=problem.sensors)), "no ball"),
+        (lambda: modulus(0.0), "positive noise levels"),
+        (lambda: modulus.envelope(1.0, 0.1), "expected 0 < low < high"),
+    ):
+        with pytest.raises(fc.InputError, match=word):
+            deed()

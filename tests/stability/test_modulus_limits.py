@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import eigh
 from skfem import Basis, ElementTriP1, MeshTri
 
@@ -16,8 +17,7 @@ CORNERS = np.array([[0.25, 0.25], [0.75, 0.75], [0.5, 0.5], [0.25, 0.75], [0.75,
 
 def on_ball(refinements, norm="h1", points=CORNERS):
     basis = Basis(MeshTri.init_sqsymmetric().refined(refinements), ElementTriP1())
-    sensors = fc.AverageSensors(basis, points, radius=0.1)
-    return fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=sensors)
+    return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=zoo.discs(points, 0.1))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.01])
@@ -61,8 +61,8 @@ def test_no_noise_leaves_what_is_not_seen():
 
 
 def test_the_sparse_route_says_what_is_not_seen():
-    basis = Basis(MeshTri().refined(2), ElementTriP1())
-    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis), sensors=fc.MatrixSensors(np.eye(basis.N)))
+    basis = zoo.square(2)
+    problem = zoo.source(basis, parameters=fc.FullSpace, sensors=fc.MatrixSensors(np.eye(basis.N)))
     for method in ("dense", "sparse"):
         with pytest.raises(fc.UncertifiedError, match="do not see some parameter"):
             fc.stability(problem, method=method)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import zoo
-from scipy.linalg import solve_triangular
-from skfem import Basis, BilinearForm, LinearForm, MeshTri
+from skfem import Basis, MeshTri
 from skfem.element import ElementTriP1
-from skfem.helpers import dot, grad
+from test_nonlinear_stability import steps, weights
 
 import femcert as fc
 from femcert.report.stability_figure import stability_message
@@ -34,10 +33,8 @@ def truth_of(problem):
 
 def whitened(problem, truth, noise, covariance, seed=3):
     """Data with that much noise relative to them, in the norm of the covariance; the noise level is what was drawn."""
-    exact, m = problem.observe(problem.solve(truth)), problem.observation_count
-    root = np.random.default_rng(2).standard_normal((m, m))
-    given = {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}.get(covariance)
-    error = np.random.default_rng(seed).standard_normal(m)
+    exact, given = problem.observe(problem.solve(truth)), weights(problem, covariance)
+    error = np.random.default_rng(seed).standard_normal(exact.size)
     error *= noise * np.linalg.norm(exact) / np.linalg.norm(error)
     return fc.Data(exact + error, fc.Data(error, 0.0, given).norm(error), given)
 
@@ -49,15 +46,6 @@ def fitted(problem, data, steps=6):
         misfit = data.whiten(data.values - problem.observe(problem.solve(q)))
         c = c + np.linalg.lstsq(data.whiten(problem.jacobian(q)), misfit, rcond=None)[0]
     return problem.parameters.field(c)
-
-
-def in_ball(problem, radius, count, seed):
-    """Fields of the class in the ball, a third of them on its sphere."""
-    rng, k = np.random.default_rng(seed), problem.parameters.dimension
-    x = rng.standard_normal((count, k))
-    sizes = np.where(np.arange(count) % 3 == 0, 1.0, rng.uniform(0.0, 1.0, count))
-    x *= (radius * sizes / np.linalg.norm(x, axis=1))[:, None]
-    return [problem.parameters.field(solve_triangular(problem.parameters.root, c)) for c in x]
 
 
 @pytest.mark.parametrize("covariance", [None, "variances", "matrix"])
@@ -86,7 +74,7 @@ def test_small_noise_gives_a_proven_constant(name, transform, covariance):
     weakest = found.weakest * ball.radius
     ratios = [
         norm(h) / seen(at + h)
-        for h in [*in_ball(problem, ball.radius, 60, seed=1), weakest, -weakest, 1e-3 * weakest]
+        for h in [*steps(problem, ball.radius, 60, seed=1), weakest, -weakest, 1e-3 * weakest]
     ]
     assert max(ratios) <= C <= 2.0 * max(ratios)
 
@@ -134,23 +122,8 @@ def test_the_check_decides_at_the_reach():
 
 
 def own_forms():
-    @LinearForm
-    def equation(v, w):
-        return np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - 3.0 * v
-
-    @BilinearForm
-    def state_derivative(u, v, w):
-        return np.exp(w["q"]) * dot(grad(u), grad(v))
-
-    @BilinearForm
-    def parameter_derivative(q, v, w):
-        return np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))
-
-    known = line()
-    return fc.NonlinearProblem(
-        known.basis, equation=equation, state_derivative=state_derivative, parameter_derivative=parameter_derivative,
-        parameters=known.parameters, sensors=known.sensors, dirichlet=0.0,
-    )  # fmt: skip
+    known, forms = line(), zoo.conductivity_forms(3.0)
+    return fc.NonlinearProblem(known.basis, **forms, parameters=known.parameters, sensors=known.sensors, dirichlet=0.0)
 
 
 def test_estimates_say_why():
@@ -163,7 +136,7 @@ def test_estimates_say_why():
     assert "too large" in fc.stability(problem, at=truth, data=huge).reason
     basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)
     sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.7]])
-    negative = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 1), sensors=sensors, source=1.0)
+    negative = zoo.coefficient(basis, parameters=1, sensors=sensors, source=1.0)
     found = fc.stability(negative, at=np.zeros(basis.N), data=negative.simulate(np.zeros(basis.N)))
     assert "weights that are not positive" in found.reason
     assert (found.scope, found.constant.side) == ("estimate", "estimate")

@@ -60,19 +60,23 @@ def centre_of(problem):
 
 
 def noisy(problem, covariance):
-    m = problem.observation_count
     if covariance is None:
         return None
+    return fc.Data(np.zeros(problem.observation_count), 0.0, weights(problem, covariance))
+
+
+def weights(problem, covariance):
+    """A covariance by its name, or None."""
+    m = problem.observation_count
     root = np.random.default_rng(2).standard_normal((m, m))
-    given = {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}
-    return fc.Data(np.zeros(m), 0.0, given[covariance])
+    return {"variances": np.linspace(0.2, 3.0, m), "matrix": root @ root.T + np.eye(m)}.get(covariance)
 
 
 def steps(problem, radius, count, seed=0):
     """Differences ``q - q0`` in the ball, half of them on its sphere, and their coordinates in an orthonormal basis."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((count, problem.parameters.dimension))
-    x *= (radius / np.linalg.norm(x, axis=1) * np.where(np.arange(count) % 2, 1.0, rng.uniform(0, 1, count)))[:, None]
+    x *= (radius / np.linalg.norm(x, axis=1) * np.where(np.arange(count) % 2, 1.0, rng.uniform(size=count)))[:, None]
     return [problem.parameters.field(solve_triangular(problem.parameters.root, c)) for c in x]
 
 
@@ -241,15 +245,14 @@ def test_a_reconstruction_is_covered():
 
 def test_refused():
     problem = line()
-    source = fc.EllipticSource(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
-    with pytest.raises(fc.UncertifiedError, match="does not offer"):
-        validated(source, np.zeros(25))
-    with pytest.raises(fc.InputError, match="radius"):
-        validated(problem, np.zeros(25), radius=-1.0)
-    with pytest.raises(fc.InputError, match="2 values"):
-        validated(problem, np.zeros(25), data=fc.Data([0.0, 1.0], 0.0))
+    source = zoo.source(problem.basis, parameters=problem.parameters, sensors=problem.sensors)
     basis = Basis(MeshTri().refined(2), ElementTriP1(), intorder=3)
-    sensors = fc.PointSensors(basis, [[0.3, 0.4], [0.6, 0.7]])
-    negative = fc.EllipticCoefficient(basis, parameters=fc.CosineSpace(basis, 1), sensors=sensors, source=1.0)
-    with pytest.raises(fc.UncertifiedError, match="weights that are not positive"):
-        validated(negative, np.zeros(basis.N))
+    negative = zoo.coefficient(basis, parameters=1, sensors=2)
+    for at, options, error, word in (
+        (source, {}, fc.UncertifiedError, "does not offer"),
+        (problem, {"radius": -1.0}, fc.InputError, "radius"),
+        (problem, {"data": fc.Data([0.0, 1.0], 0.0)}, fc.InputError, "2 values"),
+        (negative, {}, fc.UncertifiedError, "weights that are not positive"),
+    ):
+        with pytest.raises(error, match=word):
+            validated(at, np.zeros(25), **options)

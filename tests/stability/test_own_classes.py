@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from skfem import Basis, BilinearForm, ElementLineP1, ElementLineP2, ElementTriP1, LinearForm, MeshLine, MeshTri
+import zoo
+from skfem import Basis, BilinearForm, ElementLineP1, ElementLineP2, MeshLine
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.mesh.elements import mass_matrix
 from femcert.problem.curvature import conductivity_curvature
 from femcert.problem.functions import FunctionClass, Waves
 from femcert.problem.sensors import PointLoads
@@ -20,25 +20,13 @@ def screened(u, v, w):
     return dot(grad(u), grad(v)) + REACTION * u * v
 
 
-class OwnSource(fc.LinearProblem):
-    """``-div(grad u) + 4 u = q + known`` with forms of the user's own, and their strong form."""
-
-    def __init__(self, basis, *, parameters, sensors, known=None):
-        self.known = np.zeros(basis.N) if known is None else known
-        load = mass_matrix(basis) @ self.known
-        super().__init__(
-            basis, operator=screened, source=load, parameters=parameters, sensors=sensors, dirichlet=0.0, definite=True
-        )
-
-    def strong(self, parameter):
-        source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter) + self.known)
-        a, c = fc.Given(1.0, "conductivity"), fc.Given(REACTION, "reaction")
-        return fc.StrongForm(a, c, source, self.boundary, "source")
-
-
-class TwiceTheParameter(OwnSource):
+class TwiceTheParameter(zoo.OwnSource):
     def strong(self, parameter):
         return super().strong(2.0 * np.asarray(parameter))
+
+
+def own_source(basis, kind=zoo.OwnSource, known=0.0, **given):
+    return kind(basis, c=REACTION, known=known, dirichlet=0.0, **given)
 
 
 class Differences(fc.Sensors):
@@ -79,7 +67,7 @@ def line(n=48, element=ElementLineP1):
 
 
 def plane():
-    return Basis(MeshTri().refined(4), ElementTriP1())
+    return zoo.square(4)
 
 
 PLACES = {
@@ -96,7 +84,7 @@ SPACES = {"sines": fc.SineSpace, "columns": lambda basis, k: fc.ParameterSpace(b
 def test_a_linear_problem_with_a_strong_form_is_certified_like_an_elliptic_source(place, space):
     basis, sensors = PLACES[place]()
     given = {"parameters": SPACES[space](basis, 2), "sensors": sensors}
-    own = fc.stability(OwnSource(basis, **given), guarantee="continuous")
+    own = fc.stability(own_source(basis, **given), guarantee="continuous")
     shipped = fc.stability(fc.EllipticSource(basis, reaction=REACTION, dirichlet=0.0, **given), guarantee="continuous")
     assert own.constant.value == pytest.approx(shipped.constant.value, rel=1e-9)
     assert (own.constant.side, own.scope) == ("upper", "continuous")
@@ -104,7 +92,7 @@ def test_a_linear_problem_with_a_strong_form_is_certified_like_an_elliptic_sourc
 
 def test_the_constant_is_above_the_exact_one():
     basis, sensors = PLACES["points"]()
-    problem = OwnSource(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
+    problem = own_source(basis, parameters=fc.SineSpace(basis, 2), sensors=sensors)
     j = np.arange(1, 3)
     # -u'' + 4 u = sin(j pi x) has the solution sin(j pi x) / ((j pi)^2 + 4).
     F = np.sin(np.pi * np.outer(AT, j)) / ((np.pi * j) ** 2 + REACTION)
@@ -115,16 +103,15 @@ def test_the_constant_is_above_the_exact_one():
 def test_what_a_problem_does_not_offer_is_refused():
     basis, sensors = PLACES["points"]()
     given = {"parameters": fc.SineSpace(basis, 2), "sensors": sensors}
-    forms = fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given)
-    with pytest.raises(fc.UncertifiedError, match="LinearProblem does not offer"):
-        fc.stability(forms, guarantee="continuous")
-    with pytest.raises(fc.UncertifiedError, match="not the parameter"):
-        fc.stability(TwiceTheParameter(basis, **given), guarantee="continuous")
-    with pytest.raises(fc.UncertifiedError, match="known source"):
-        fc.stability(OwnSource(basis, known=np.ones(basis.N), **given), guarantee="continuous")
     bare = given | {"sensors": fc.MatrixSensors(sensors.matrix)}
-    with pytest.raises(fc.UncertifiedError, match="MatrixSensors does not offer"):
-        fc.stability(OwnSource(basis, **bare), guarantee="continuous")
+    for problem, word in (
+        (fc.LinearProblem(basis, operator=screened, dirichlet=0.0, definite=True, **given), "LinearProblem does not"),
+        (own_source(basis, TwiceTheParameter, **given), "not the parameter"),
+        (own_source(basis, known=1.0, **given), "known source"),
+        (own_source(basis, **bare), "MatrixSensors does not offer"),
+    ):
+        with pytest.raises(fc.UncertifiedError, match=word):
+            fc.stability(problem, guarantee="continuous")
 
 
 def largest_gain(F, gram):
@@ -136,9 +123,7 @@ def largest_gain(F, gram):
 def test_sensors_of_the_users_own():
     j = np.arange(1, 4)
     for basis in (line(40), line(20, ElementLineP2)):
-        problem = fc.EllipticSource(
-            basis, parameters=fc.SineSpace(basis, 3), sensors=Differences(basis, AT), dirichlet=0.0
-        )
+        problem = zoo.source(basis, parameters=3, sensors=Differences(basis, AT), dirichlet=0.0)
         # -u'' = sin(j pi x) has the solution sin(j pi x) / (j pi)^2.
         F = np.diff(np.sin(np.pi * np.outer(AT, j)), axis=0) / (np.pi * j) ** 2
         truth = largest_gain(F, 0.5 * np.eye(3))
@@ -149,9 +134,7 @@ def test_sensors_of_the_users_own():
 def test_a_class_of_functions_of_the_users_own():
     for basis in (line(64), line(24, ElementLineP2)):
         space = Exponentials(basis, 2)
-        problem = fc.EllipticSource(
-            basis, parameters=space, sensors=fc.PointSensors(basis, AT), dirichlet=0.0
-        )
+        problem = zoo.source(basis, parameters=space, sensors=AT, dirichlet=0.0)
         r = space.rates
         F = -(np.exp(np.outer(AT, r)) - 1.0 - AT[:, None] * (np.exp(r) - 1.0)) / r**2
         total = r[:, None] + r
@@ -181,16 +164,7 @@ def test_readings_of_functions():
 
 
 class OwnCoefficient(fc.NonlinearProblem):
-    """``-div(exp(q) grad u) = 10`` with forms of the user's own, and how its Jacobian changes."""
-
-    def __init__(self, basis, *, parameters, sensors):
-        super().__init__(
-            basis,
-            equation=LinearForm(lambda v, w: np.exp(w["q"]) * dot(grad(w["u"]), grad(v)) - 10.0 * v),
-            state_derivative=BilinearForm(lambda u, v, w: np.exp(w["q"]) * dot(grad(u), grad(v))),
-            parameter_derivative=BilinearForm(lambda q, v, w: np.exp(w["q"]) * q * dot(grad(w["u"]), grad(v))),
-            parameters=parameters, sensors=sensors, dirichlet=0.0, linear_in_state=True, definite=True,
-        )  # fmt: skip
+    """A user's own problem that says how its Jacobian changes."""
 
     def curvature_at(self, point, data):
         return conductivity_curvature(point, self.basis, data, exponential=True)
@@ -198,10 +172,10 @@ class OwnCoefficient(fc.NonlinearProblem):
 
 def test_a_nonlinear_problem_that_knows_its_curvature_is_validated():
     basis = line(24)
-    given = {"parameters": fc.SineSpace(basis, 2), "sensors": fc.PointSensors(basis, AT)}
-    shipped = fc.EllipticCoefficient(basis, source=10.0, dirichlet=0.0, **given)
-    q = np.zeros(basis.N)
-    own, other = (fc.validated(problem, q) for problem in (OwnCoefficient(basis, **given), shipped))
+    given = {"parameters": fc.SineSpace(basis, 2), "sensors": fc.PointSensors(basis, AT), "dirichlet": 0.0}
+    shipped = fc.EllipticCoefficient(basis, source=10.0, **given)
+    mine = OwnCoefficient(basis, **zoo.conductivity_forms(10.0), linear_in_state=True, definite=True, **given)
+    own, other = (fc.validated(problem, np.zeros(basis.N)) for problem in (mine, shipped))
     assert own.valid
     assert own.constant.value == pytest.approx(other.constant.value, rel=1e-9)
     assert own.radius == pytest.approx(other.radius, rel=1e-9)

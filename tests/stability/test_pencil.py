@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import zoo
 from scipy.linalg import eigh
-from skfem import (
-    Basis,
-    ElementLineP1,
-    ElementLineP2,
-    ElementQuad1,
-    ElementQuad2,
-    ElementTriP1,
-    ElementTriP2,
-    MeshLine,
-    MeshQuad,
-    MeshTri,
-)
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 from femcert.linalg import inertia, separated_eigenpairs
@@ -26,11 +16,11 @@ from femcert.stability.pencil import MOST_DENSE, Pencils
 
 MESHES = {
     "P1": lambda: Basis(MeshTri.init_sqsymmetric().refined(4), ElementTriP1()),
-    "P2": lambda: Basis(MeshTri().refined(3), ElementTriP2()),
-    "Q1": lambda: Basis(MeshQuad().refined(4), ElementQuad1()),
-    "Q2": lambda: Basis(MeshQuad().refined(3), ElementQuad2()),
-    "line P1": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 402)), ElementLineP1()),
-    "line P2": lambda: Basis(MeshLine(np.linspace(0.0, 1.0, 202)), ElementLineP2()),
+    "P2": lambda: zoo.square(3, 2),
+    "Q1": lambda: zoo.square(4, 1, "quad"),
+    "Q2": lambda: zoo.square(3, 2, "quad"),
+    "line P1": lambda: zoo.unit_basis("line P1", 401),
+    "line P2": lambda: zoo.unit_basis("line P2", 201),
     "stretched": lambda: Basis(MeshTri.init_tensor(np.linspace(0, 1, 30), np.linspace(0, 0.05, 12)), ElementTriP1()),
 }
 
@@ -38,8 +28,15 @@ MESHES = {
 def on_ball(basis, norm, sensors=11, seed=0):
     box = np.ptp(basis.mesh.p, axis=1)
     points = np.random.default_rng(seed).uniform(0.05, 0.95, (sensors, len(box))) * box
-    space = fc.FullSpace(basis).within_ball(1.0, norm=norm)
-    return fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points))
+    return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1.0, norm=norm), sensors=points)
+
+
+def seen_everywhere():
+    """A sensor at each of 225 nodes."""
+    basis = zoo.square(4)
+    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
+    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
+    return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
 
 
 def least(found, kappa):
@@ -125,12 +122,12 @@ def test_rounding_of_the_forward_map_does_not_move_the_eigenvalue(mesh, monkeypa
 @pytest.mark.parametrize("norm", ["l2", "h1", "h1-seminorm", "h2"])
 def test_growing_keeps_the_bound(norm):
     found = Pencils(on_ball(MESHES["P1"](), norm, sensors=40), None)
-    before = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
+    kappas = found.balance * np.geomspace(1e-6, 1.0, 4)
+    before = np.array([found.least(kappa)[0] for kappa in kappas])
     found.grow()
-    after = [found.least(kappa)[0] for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
-    exact = [least(found, kappa) for kappa in found.balance * np.geomspace(1e-6, 1.0, 4)]
-    assert np.all(np.array(after) <= np.array(exact) * (1.0 + 1e-6))
-    assert np.all(np.array(after) >= np.array(before) * (1.0 - 5e-4))
+    after, exact = np.array([(found.least(kappa)[0], least(found, kappa)) for kappa in kappas]).T
+    assert np.all(after <= exact * (1.0 + 1e-6))
+    assert np.all(after >= before * (1.0 - 5e-4))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -183,7 +180,7 @@ def test_a_missed_eigenvalue_is_noticed(monkeypatch):
 @pytest.mark.parametrize("cells", [100, 250, 400, 1000, 1400])
 def test_an_ill_conditioned_ball_pays_for_rounding(cells):
     # The constant 2 has the h2 norm 2, whatever the mesh: omega is 2 for large noise.
-    basis = Basis(MeshLine(np.linspace(0.0, 1.0, cells + 1)), ElementLineP1())
+    basis = zoo.unit_basis("line P1", cells)
     space = fc.FullSpace(basis).within_ball(1.0, norm="h2")
     sensors = fc.PointSensors(basis, np.linspace(0.1, 0.9, 7))
     modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=sensors))
@@ -193,26 +190,18 @@ def test_an_ill_conditioned_ball_pays_for_rounding(cells):
 
 
 def test_dense_sensors_in_the_plane():
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
-    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
-    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
-    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
-    modulus = Modulus(problem)
+    modulus = Modulus(seen_everywhere())
     for eps, closeness in ((1e-3, 1.0011), (1e-5, 1.05)):
         assert modulus.below(eps) <= modulus(eps).value * (1.0 + 1e-9)
         assert modulus(eps).value <= closeness * modulus.below(eps)
 
 
 def test_more_sensors_than_the_basis_has_room_for(monkeypatch):
-    # A sensor at each of 225 nodes: only the combinations of them that see most are used, and the bound stays one.
+    # Only the combinations of sensors that see most are used, and the bound stays one.
     monkeypatch.setattr(pencil, "MOST_MODES", 100)
-    basis = Basis(MeshTri().refined(4), ElementTriP1())
-    inside = np.setdiff1d(np.arange(basis.N), basis.get_dofs().flatten())
-    sensors = fc.MatrixSensors(np.eye(basis.N)[inside] / 16.0)
-    problem = fc.EllipticSource(basis, parameters=fc.FullSpace(basis).within_ball(1.0), sensors=sensors)
     monkeypatch.setattr(pencil, "MOST_DENSE", 100)
-    found = Pencils(problem, None)
-    assert found._basis.shape[1] <= 160 < len(inside)
+    found = Pencils(seen_everywhere(), None)
+    assert found._basis.shape[1] <= 160 < 225
     for kappa, closeness in ((1e-8, 1.0), (1e-4, 2e-4), (1.0, 2e-4)):
         exact = least(found, kappa * found.balance)
         assert exact * (1.0 - closeness) <= found.least(kappa * found.balance)[0] <= exact * (1.0 + 1e-9)
@@ -226,7 +215,7 @@ def test_two_components_far_apart(apart):
     points = np.random.default_rng(0).uniform(0.1, 0.9, (7, 2))
     points[3:, 0] += apart
     space = fc.FullSpace(basis).within_ball(1.0, norm="h1-seminorm")
-    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    modulus = Modulus(zoo.source(basis, parameters=space, sensors=points))
     assert modulus.below(1e-3) <= modulus(1e-3).value * (1.0 + 1e-9)
     assert modulus(1e-3).value <= 1.05 * modulus.below(1e-3)
 
@@ -239,7 +228,7 @@ def test_a_euclidean_inner_product_in_any_unit_of_length(side, norm):
     basis = Basis(MeshTri.init_tensor(grid, grid), ElementTriP1())
     points = side * np.random.default_rng(0).uniform(0.1, 0.9, (10, 2))
     space = fc.FullSpace(basis, inner="euclidean").within_ball(1.0, norm=norm)
-    modulus = Modulus(fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, points)))
+    modulus = Modulus(zoo.source(basis, parameters=space, sensors=points))
     found = modulus._pencils
     modulus(1e-3 * np.sqrt(found.balance))
     assert modulus.points
@@ -252,7 +241,7 @@ def test_many_sensors_and_many_global_modes():
     basis = MESHES["P1"]()
     modulus = Modulus(on_ball(basis, "h1", sensors=400))
     assert modulus(1e-3).value <= 1.0011 * modulus.below(1e-3)
-    wave = fc.SineSpace(Basis(MeshLine(np.linspace(0, 1, 1201)), ElementLineP1()), 320).within_ball(1.0, norm="h1")
+    wave = fc.SineSpace(zoo.unit_basis("line P1", 1200), 320).within_ball(1.0, norm="h1")
     sensors = fc.PointSensors(wave.basis, np.linspace(0.05, 0.95, 15))
     modulus = Modulus(fc.EllipticSource(wave.basis, parameters=wave, sensors=sensors))
     assert modulus(1e-4).value <= 1.0011 * modulus.below(1e-4)

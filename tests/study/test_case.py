@@ -107,18 +107,6 @@ def test_formulas(tmp_path):
         np.testing.assert_array_equal(problem.boundary.values, expected.boundary.values)
 
 
-@pytest.mark.parametrize(("mesh", "element"), [("interval", "ElementLineP1"), ("l_shape_quads", "ElementQuad1")])
-def test_other_meshes(mesh, element, tmp_path):
-    built = read_case(case(tmp_path, PLAIN, mesh)).build()
-    assert type(built.problem.basis.elem).__name__ == element
-
-
-def test_one_dirichlet_value_everywhere(tmp_path):
-    read = read_case(case(tmp_path, PLAIN + "[boundary]\ndirichlet = 2.0\n"))
-    problem = read.build().problem
-    assert set(problem.boundary.values[problem.boundary.prescribed]) == {2.0}
-
-
 def test_the_mesh_is_beside_the_case_file(tmp_path, monkeypatch):
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "my.msh").write_bytes((MESHES / "interval.msh").read_bytes())
@@ -128,49 +116,30 @@ def test_the_mesh_is_beside_the_case_file(tmp_path, monkeypatch):
     assert read_case("below/case.toml").mesh.nelements == 200
 
 
-def test_the_shipped_case():
-    read = read_case(ROOT / "demos" / "cases" / "l_shape.toml")
-    assert read.study["adaptive"] is True
-    assert read.mesh.nelements == 2810
-
-
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
         ("[problem]", "[problm]", "unknown key 'problm'; expected one of mesh, problem, boundary, study; did you mean"),
-        ("source =", "sorce =", "unknown key 'problem.sorce'.*did you mean 'source'"),
         ("source = 1.0", "", "problem.source is missing"),
-        ('kind = "elliptic-source"', "", "problem.kind is missing"),
-        ("elliptic-source", "heat", "problem.kind is 'heat'; expected one of 'elliptic-source'"),
-        ("file =", "fle =", "unknown key 'mesh.fle'.*did you mean 'file'"),
         ('file = "{mesh}"', "", "mesh.file is missing"),
         ('file = "{mesh}"', "file = 3", "mesh.file is 3; expected a text"),
         ("{mesh}", "nowhere.msh", "no such file"),
         ("source = 1.0", 'source = "one"', "problem.source"),
-        ("source = 1.0", "source = true", "problem.source"),
         ("source = 1.0", 'source = "x"', "problem.source is 'x'; expected a number or a table of numbers by subdomain"),
         ("source = 1.0", 'source = 1.0\nreaction = "sqr(x)"', "problem.reaction is 'sqr.x.': .* mean 'sqrt'"),
         ("source = 1.0", "source = nan", "problem.source"),
         ("source = 1.0", "source = { inclusio = 1.0 }", "problem.source: region 'inclusio'.*did you mean 'inclusion'"),
         ("source = 1.0", "source = { inclusion = 1.0 }", "problem.source leaves out"),
-        ("source = 1.0", "source = {}", "problem.source leaves out"),
         ("source = 1.0", "source = 1\nconductivity = { inclusion = 'z', background = 1 }", "conductivity.inclusion"),
         ("source = 1.0", "source = 1.0\ndegree = 3", "problem.degree is 3; expected 1 or 2"),
-        ("source = 1.0", "source = 1.0\ndegree = true", "problem.degree is True"),
-        ("source = 1.0", "source = 1.0\ndegree = [1]", "problem.degree is"),
         ("[problem]", "[study]\nlevels = 0\n[problem]", "study.levels is 0"),
-        ("[problem]", "[study]\nlevels = 2.5\n[problem]", "study.levels is 2.5"),
         ("[problem]", "[study]\nadaptive = 1\n[problem]", "study.adaptive is 1; expected true or false"),
-        ("[problem]", "[study]\nlevel = 1\n[problem]", "unknown key 'study.level'.*did you mean 'levels'"),
-        ("[problem]", "[study]\ntheta = -1\n[problem]", "study.theta"),
-        ("[problem]", "[study]\nnorm = 2\n[problem]", "study.norm is 2; expected a text"),
         ("[problem]", "[study]\nnorm = 'l2'\n[problem]", "study.norm is 'l2'; expected 'energy' or 'h1'"),
         ("[problem]", "[boundary.dirichlet]\nrm = 0\n[problem]", "boundary.dirichlet.rm: .*did you mean 'rim'"),
         ("[problem]", "[boundary.dirichlet]\nrim = 'a'\n[problem]", "boundary.dirichlet.rim"),
         ("[problem]", "[boundary.neuman]\nrim = 0\n[problem]", "unknown key 'boundary.neuman'.*did you mean"),
         ("[problem]", "[boundary]\nneumann = 1.0\n[problem]", "boundary.neumann is 1.0; expected a table"),
         ("[problem]", "[boundary.robin]\nrim = 1.0\n[problem]", "boundary.robin.rim is 1.0; expected a pair"),
-        ("[problem]", "[boundary.robin]\nrim = [1.0]\n[problem]", "expected a pair"),
         ("[problem]", "[boundary.robin]\nrim = [-1.0, 0.0]\n[problem]", "boundary.robin.rim.0"),
         ("[problem]", "problem", "is not valid TOML"),
         ("[mesh]", "mesh = 1\n[messh]", "unknown key|mesh is 1"),

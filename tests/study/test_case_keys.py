@@ -48,6 +48,8 @@ KEYS = {
         "guaranteed": {"state"},
         "exact": {"guarantee"},
         "dominance": {"guarantee", "seed", "thinning", "zeta"},
+        "calibrated": {"samples", "harm", "confidence"},
+        "conformal": {"samples", "confidence"},
     },
 }
 

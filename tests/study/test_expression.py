@@ -105,11 +105,6 @@ def test_values_that_are_no_finite_numbers(text):
         Expression(text, "key")(np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
-def test_the_place_is_said():
-    with pytest.raises(fc.InputError, match=r"a is '1/x', which is no finite number at \[0.0, 0.5\]"):
-        Expression("1/x", "a")(np.array([[1.0, 0.0], [0.25, 0.5]]))
-
-
 @pytest.mark.parametrize(
     ("text", "degree"),
     [

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import zoo
 from skfem import Basis, ElementLineP1, ElementQuad1, ElementTriP1, ElementTriP2, MeshLine, MeshQuad, MeshTri
 
 import femcert as fc
@@ -47,15 +48,11 @@ def in_plane(energy, element=ElementTriP1):
 
 def inverse(mesh=LINE, **options):
     """A small inverse problem with a baseline and a learned candidate."""
-    basis = Basis(mesh, ElementLineP1())
-    space = fc.FunctionSpace(basis, [lambda x: np.sin(np.pi * x[0]), lambda x: np.sin(2 * np.pi * x[0])])
-    sensors = fc.PointSensors(basis, np.linspace(0.15, 0.85, 5))
-    problem = fc.EllipticSource(basis, parameters=space, sensors=sensors)
-    data = problem.simulate(space.field([1.0, 0.5]), noise=0.01, seed=1)
+    problem = zoo.source(Basis(mesh, ElementLineP1()), parameters=2, sensors=5)
     given = {
-        "data": data,
+        "data": zoo.data(problem, noise=0.01),
         "baseline": fc.Tikhonov(weight=1e-4),
-        "learned": lambda problem, data: fc.Candidate.from_coefficients(problem, [1.0, 0.5]),
+        "learned": lambda problem, data: zoo.solved(problem, optimality=None),
         "rule": fc.ResidualRadius(),
     }
     return fc.Case(problem, **{**given, **options})
@@ -121,23 +118,11 @@ def test_radii_and_decisions():
     assert "decision" in study.table()
 
 
-def test_a_baseline_alone():
-    study = fc.refinement_study(lambda mesh=LINE: inverse(mesh, learned=None), levels=2)
-    assert all(row.radius_baseline is not None and row.radius_learned is None for row in study.rows)
-    assert study.column("decision") == [None, None]
-
-
 def test_what_is_an_estimate_is_marked():
     def build(mesh=LINE):
-        basis = Basis(mesh, ElementLineP1())
-        space = fc.FunctionSpace(basis, [lambda x: np.ones_like(x[0]), lambda x: x[0]])
-        problem = fc.EllipticCoefficient(
-            basis, parameters=space, sensors=fc.PointSensors(basis, [0.2, 0.5, 0.8]), source=1.0
-        )
-        q = space.field([0.1, 0.2])
-        candidate = fc.Candidate(problem.solve(q), q, 0.0)
-        data = problem.simulate(q)
-        return fc.Case(problem, data=data, baseline=candidate, rule=fc.ResidualRadius())
+        problem = zoo.coefficient(Basis(mesh, ElementLineP1()), sensors=3)
+        data = zoo.data(problem, noise=0.0)
+        return fc.Case(problem, data=data, baseline=zoo.solved(problem), rule=fc.ResidualRadius())
 
     study = fc.refinement_study(build, levels=2)
     assert all({"C_stab", "radius_baseline"} <= set(row.estimates) for row in study.rows)
@@ -203,19 +188,6 @@ def test_quadrilaterals_are_refined_as_a_whole():
         fc.refinement_study(build, mesh=MeshQuad().refined(2), adaptive=True)
 
 
-def test_errors_name_their_level():
-    calls = []
-
-    def build(mesh):
-        calls.append(mesh)
-        if len(calls) == 3:
-            raise fc.UncertifiedError("a constant is missing")
-        return on_line(mesh)
-
-    with pytest.raises(fc.UncertifiedError, match="level 3: a constant is missing"):
-        fc.refinement_study(build, mesh=LINE)
-
-
 def test_a_baseline_that_cannot_be_certified_is_an_error():
     rule = fc.OperationalRadius(pde=1.0, optimality=1.0)
     candidate = fc.Candidate(np.zeros(5), np.zeros(5))  # reports no optimality
@@ -265,16 +237,6 @@ def test_cases_that_do_not_fit_together(fields, word):
     case = inverse()
     with pytest.raises(fc.InputError, match=word):
         replace(case, **fields)
-
-
-def test_the_table(line):
-    lines = line.table().splitlines()
-    assert lines[0].split() == ["level", "elements", "dofs", "h", "lower", "upper", "truth", "effectivity", "seconds"]
-    assert len(lines) == 1 + 5 + 2
-    assert len({len(text) for text in lines[:6]}) == 1
-    assert "upper -1.0" in lines[-2]
-    assert lines[-1] == "stopped by: levels"
-    assert str(line) == line.table()
 
 
 def test_csv_has_all_digits(line, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from skfem import Basis, ElementLineP1, ElementTriP1, MeshLine, MeshTri
+from skfem import Basis, ElementTriP1, MeshTri
 
 import femcert as fc
 from femcert.report.selection_figure import radius_parts
@@ -74,20 +74,3 @@ def test_parts_of_the_radius_and_pages(rule, tmp_path):
     # Its page has the words and bars; maps are the same for all rules.
     fc.write_report(loaded, tmp_path / "s.html")
     assert type(rule).__name__ in (tmp_path / "s.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("rule", [fc.ExactRadius(), fc.Dominance()])
-def test_data_that_a_coarse_mesh_does_not_explain(rule):
-    def build(mesh):
-        basis = Basis(mesh, ElementLineP1())
-        space = fc.SineSpace(basis, 2)
-        x = np.linspace(0.1, 0.9, 9)
-        problem = fc.EllipticSource(basis, parameters=space, sensors=fc.PointSensors(basis, x))
-        y = np.sqrt(2.0) * np.sin(np.pi * x) / np.pi**2
-        learned = fc.Candidate.from_coefficients(problem, [1.0, 0.0])
-        return fc.Case(problem, data=fc.Data(y, 1e-3), baseline=fc.Tikhonov(weight=1e-8), learned=learned, rule=rule)
-
-    study = fc.refinement_study(build, mesh=MeshLine(np.linspace(0.0, 1.0, 5)), levels=4)
-    radii = study.column("radius_baseline")
-    assert radii[0] is None
-    assert radii[-1] > 0.0
