@@ -4,9 +4,9 @@ A learned map on the L-shape: accepted at home, rejected abroad
 
 A heat source on an L-shaped plate is recovered from 48 local averages of the temperature, with 5 % noise. The learned
 candidate is a linear map from sensor values to sources, trained on 2,000 simulated sources in the lower arm of the L.
-For sources there it knows more than the classical baseline: it fits the data better, its radius is smaller, and it is
-accepted. For sources in the right arm its training misleads it: it misses the data, and the baseline is returned. The
-selector never sees the truth; the demo does, and checks both decisions on 60 sources in each arm.
+For sources there it is better than the classical baseline: it fits the data better, its radius is smaller, and it is
+accepted. For sources in the right arm its training does not apply: it misses the data, and the baseline is returned.
+The selector does not use the truth; the demo does, and checks both decisions on 60 sources in each arm.
 
 Run: ``python demos/ex01_l_shape_source.py [DIRECTORY]`` writes the picture ``l_shape_source.png``.
 """

@@ -6,16 +6,17 @@ A plate has six heated parts, and coolant runs along the lower half of each of i
 gives off is recovered from 61 local averages of the temperature, with 2 % noise. Where a cooled rim meets an insulated
 one the temperature grows like the root of the distance, and a mesh that is the same everywhere is too coarse there.
 
-The certificate notices. Its radius is C (data + w pde + noise). Here pde bounds the residual over all functions, not
-only those of the mesh, and w bounds what that does to the sensors: averages over disjoint discs D are at most
-``|D|^-1/2`` times the L2 norm, which is at most a Friedrichs constant times the energy norm. On the first mesh four
-fifths of the radius are the mesh's fault. The share of each element in pde says where to refine, and it is at the six
+The certificate accounts for this. Its radius is C (data + w pde + noise). Here pde bounds the residual over all
+functions, not only those of the mesh, and w bounds what that does to the sensors: averages over disjoint discs D are at
+most ``|D|^-1/2`` times the L2 norm, which is at most a Friedrichs constant times the energy norm. On the first mesh
+four fifths of the radius are mesh error. The share of each element in pde says where to refine, and it is at the six
 ends of the cooled rims. With a third more elements the physics is below the noise, and the radius about a quarter of
 what it was. Refined everywhere, with eleven times as many unknowns as that, the mesh is still the larger part of it.
 
 Two things to know. C is the stability constant of the mesh; it moves by a quarter of a percent over the levels, but
-that is seen, not proven. The data come from a mesh of their own, refined for the true source; its error is bounded in
-the same way, and added to the noise level. The parts are unions of elements of the first mesh, the same on all others.
+that is observed, not proven. The data come from a mesh of their own, refined for the true source; its error is bounded
+in the same way, and added to the noise level. The parts are unions of elements of the first mesh, the same on all
+others.
 
 Run: ``python demos/ex03_certificate_refines_plate.py [DIRECTORY]`` writes ``certificate_refines_plate.png``.
 """

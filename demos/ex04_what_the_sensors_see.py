@@ -7,10 +7,10 @@ Before anything is measured, the singular vectors of the map from sources to dat
 resolution adds them up: it is the share of a source that data with this noise determine, point by point. It is bright
 where the sensors are, and dark in the right arm.
 
-The map tells the truth about reconstructions: over 200 random sources the error where it is dark is seven times that
-where it is bright. It also says what to do. Three sensors more, one after another where the map is darkest, raise
-sigma_min, which is what the least visible source of norm 1 does to the data, by a factor of 29; the stability constant
-of every certificate falls by as much. Three more where the map is brightest do nothing.
+The map agrees with the errors of reconstructions: over 200 random sources the error where it is dark is seven times
+that where it is bright. It also shows where sensors are missing. Three sensors more, one after another where the map is
+darkest, raise sigma_min, which is what the least visible source of norm 1 does to the data, by a factor of 29; the
+stability constant of every certificate falls by as much. Three more where the map is brightest do nothing.
 
 Run: ``python demos/ex04_what_the_sensors_see.py [DIRECTORY]`` writes ``what_the_sensors_see.png``.
 """

@@ -2,12 +2,12 @@
 Structure that no sensor sees: the paper's rule takes it, three other rules do not
 ==================================================================================
 
-Two problems forget. Heat conduction erases fine patterns: half a second after the start the sensors read the same,
-whether the plate began with a checkerboard or not. Limited-angle tomography never looks along some directions: with
-rays over 90 degrees only, stripes across the missing directions leave next to no trace in the data. In both, a
-candidate is made that nobody should believe: the true image plus such a pattern, 0.95 times as large as the image
-itself. It explains the data better than the classical baseline does, physics included, so the paper's radius for it is
-smaller than the baseline's, and smaller than its true error: it is accepted.
+In two problems the data lose structure. Heat conduction erases fine patterns: half a second after the start the sensors
+read the same, whether the plate began with a checkerboard or not. Limited-angle tomography has no rays in some
+directions: with rays over 90 degrees only, stripes across the missing directions leave next to no trace in the data. In
+both, a candidate is made that is wrong: the true image plus such a pattern, 0.95 times as large as the image itself. It
+explains the data better than the classical baseline does, physics included, so the paper's radius for it is smaller
+than the baseline's, and smaller than its true error: it is accepted.
 
 The pattern is not of the admissible class, and that is known without any sensor. `GuaranteedRadius` and `ExactRadius`
 add its size to the radius, which then covers the true error, and reject. `Dominance` names a truth that explains the

@@ -2,14 +2,14 @@
 Your own equation in 25 lines: who leaks into the channel?
 ==========================================================
 
-femcert has no class for the transport of a pollutant. It does not need one: whoever can write the equation as
-scikit-fem forms has a problem to certify. Here water flows from left to right around three pillars. The flow is the
-gradient of a potential, itself a finite-element solution on the same mesh, and it carries, spreads and dilutes what
+femcert has no class for the transport of a pollutant. It does not need one: an equation that can be written
+as scikit-fem forms makes a problem to certify. Here water flows from left to right around three pillars. The flow is
+the gradient of a potential, itself a finite-element solution on the same mesh, and it carries, spreads and dilutes what
 leaks in. `own_problem` has both equations, the class of leaks (28 of the user's own functions) and the sensors; it has
 25 lines, and a test counts them.
 
 All the rest works as for any other problem. The learned candidate is a library of simulated leaks, one at each node of
-the mesh: it answers with the one that explains the 71 stations best. For one leak that is hard to beat, and it is
+the mesh: it returns the one that explains the 71 stations best. For one leak that is hard to beat, and it is
 accepted. For two leaks the library has no answer, the best one misses the data, and the classical baseline is returned.
 Both decisions are checked on 30 random channels each. The standard deviation of the noise is known. The data come from
 a finer mesh; what that changes is less than a hundredth of the noise, and is stated as an error of the model.

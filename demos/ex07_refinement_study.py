@@ -11,10 +11,10 @@ every level.
 Then two reconstructions of the source, from twelve averages of the temperature with half a percent of noise, are judged
 on the adaptive meshes. The classical baseline solves the equation on each of them; its radius falls until the noise is
 all that is left. The surrogate was trained on simulations of the first mesh, and its temperature is that of the first
-mesh forever. There it is accepted, for it knows more about the source than the baseline does. On finer meshes the
-certificate sees the error of its temperature, that of the baseline is gone, and the same answer is rejected: a
-surrogate is worth as much as the mesh it was trained on. The remedy is cheap. Solved for on each mesh, the temperature
-of the surrogate's source has all the advantages of both, and is accepted on every level.
+mesh forever. There it is accepted, since it is more accurate than the baseline. On finer meshes the certificate
+contains the error of its temperature, that of the baseline is gone, and the same answer is rejected: a surrogate is as
+accurate as the mesh it was trained on. The remedy is cheap. Solved for on each mesh, the temperature of the surrogate's
+source has all the advantages of both, and is accepted on every level.
 
 Run: ``python demos/ex07_refinement_study.py [DIRECTORY]`` writes the picture ``refinement_study.png``.
 """

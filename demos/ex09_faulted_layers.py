@@ -7,16 +7,16 @@ be found from temperatures: twelve along the surface, eight in a borehole on the
 2 % noise. The problem is nonlinear. The classical baseline (Gauss-Newton, as much regularization as the noise allows)
 looks for six numbers, near values known from the region.
 
-Two candidates know better, or say so. The *geologist's* assumes that the fault has moved the layers, but that a layer
+There are two candidates. The *geologist's* assumes that the fault has moved the layers, but that a layer
 is of the same rock on both sides: three numbers instead of six. Where that is so, it explains the data better than the
 baseline and is accepted. In four of five sections it is nearer to the truth; that is what "evidence" means. Where
 blocks have been altered it misses the data, and is rejected.
 The *ore* candidate is the geologist's with a rich deposit deep between the boreholes. It explains the data as well, for
 at that depth the temperature hardly changes whether the ore is there or not. The paper's rule accepts it. The rule that
-counts what lies outside of the class (which has no ore) rejects it: the data do not speak of it, and neither do we.
+counts what lies outside of the class (which has no ore) rejects it: the data say nothing about it.
 
 The stability constant is that of the linearization at the region's values, fixed before any data came. For a nonlinear
-problem the radii are estimates, and are called so; that they held in all trials is seen here, not proven. The data
+problem the radii are estimates, and are called so; that they held in all trials is observed here, not proven. The data
 come from elements of higher order; what that changes is less than a twentieth of the noise level.
 
 Run: ``python demos/ex09_faulted_layers.py [DIRECTORY]`` writes the picture ``faulted_layers.png``.

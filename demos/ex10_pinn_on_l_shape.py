@@ -3,8 +3,8 @@ A physics-informed network on the L-shape: better from few noisy sensors, worse 
 ===================================================================================================
 
 A heat source on an L-shaped plate is recovered from local averages of the temperature. The learned candidate is an
-honest inverse PINN: a network for the temperature, zero on the boundary by construction, and the coordinates of the
-source, trained together on the data and on the equation at random points. It has its own accuracy, a few percent,
+inverse PINN, fully trained: a network for the temperature, zero on the boundary by construction, and the coordinates of
+the source, trained together on the data and on the equation at random points. It has its own accuracy, a few percent,
 whatever the data.
 
 With 12 sensors and 10 % noise that is enough. The classical baseline stops fitting at the noise level, and that level

@@ -3,14 +3,14 @@ A network that was stopped early: it fits the data, and is refused for its physi
 ==============================================================================================================
 
 The source of `ex10_pinn_on_l_shape.py` again, 12 sensors with 10 % noise. This time the training puts the data first (a
-weight of 100) and is stopped after 300 steps of Adam. The result looks done: its temperature fits the sensors better
-than the classical baseline does. But that temperature does not belong to the source beside it; the equation between
-the two has hardly been learned, and the source is further from the truth than the baseline's.
+weight of 100) and is stopped after 300 steps of Adam. The result seems complete: its temperature fits the sensors
+better than the classical baseline does. But that temperature does not belong to the source beside it; the equation
+between the two has hardly been learned, and the source is further from the truth than the baseline's.
 
-Two residuals say so without the truth. The physics residual, a guaranteed bound of how far the temperature is from the
-one that the equation gives, is ten times the baseline's. And the gradient of the training loss (with that weight in
+Two residuals show this without the truth. The physics residual, a guaranteed bound of how far the temperature is from
+the one that the equation gives, is ten times the baseline's. And the gradient of the training loss (with that weight in
 it), which a candidate reports as its optimality, is far from zero. `OperationalRadius` adds both to the radius, with
-weights fixed before; either alone is enough to reject, so a candidate that lies about its gradient gains nothing. A
+weights fixed before; either alone is enough to reject, so a wrong value of the gradient would not help the candidate. A
 network of the same size, trained with equal weights until its gradient is more than fifty times smaller (600 steps of
 L-BFGS), is accepted by the same rule, and better than the baseline.
 

@@ -10,7 +10,7 @@ shorter one. Redrawn 200 times, the noise keeps the truth in all intervals at on
 
 A learned map claims a second hot spot in the north west, and its own temperature fits the sensors as well as the noise
 allows. The intervals do not look at that temperature: they say what sources may have produced the data, and there the
-claim is far outside. The baseline is possible everywhere. And nobody has to believe in the radius: the source in the
+claim is far outside. The baseline is possible everywhere. And the radius need not be right: the source in the
 south is positive unless its norm exceeds the breakdown, ten times what the truth has, while no source of a norm below
 the least norm explains the data.
 

@@ -3,8 +3,8 @@ Radar between two boreholes: what 702 travel times say of the ground, and readin
 =================================================================================================================
 
 Radar waves were sent from 45 depths of one borehole and received at 45 depths of another one, 5 m away; each travel
-time is the integral of the slowness along the straight ray (Looms et al., Geophysics 75(6), 2010). Nobody knows the
-truth, so the claims are checked on readings: a fifth of the rays is left out (repeats of a ray together), or all
+time is the integral of the slowness along the straight ray (Looms et al., Geophysics 75(6), 2010). The truth is not
+known, so the claims are checked on readings: a fifth of the rays is left out (repeats of a ray together), or all
 readings of a block of sources, and each of them is predicted with an interval that should hold in 95 % of cases. The
 class is the whole finite-element space with ``(∫ |grad slowness|²)^1/2 <= 2 ns/m``, a number that was fixed before.
 
@@ -12,12 +12,12 @@ All 131 and 171 intervals hold; half their lengths are 2.0 and 2.9 ns, of which 
 takes 1.6. They hold more often than they claim: repeats of a ray differ by 0.2 ns only, and the bias is a worst case.
 `demos/crosshole_radar.csv` has all 702 readings for three radii (`tests/benchmarks/radar_coverage.py`).
 
-What a practitioner takes home: layers are certain, spots are not. Of 22 layers of half a metre 9 are certainly slower
+In practice: layers are certain, spots are not. Of 22 layers of half a metre 9 are certainly slower
 and 9 certainly faster than the mean, all at once with 95 %; of 55 squares of a metre 2 and 7. A reconstruction with an
 invented layer, half a metre thick and 6 % slower, explains the data as a whole, and is refuted all the same: the data
-say the mean of that layer to 0.2 ns/m. The same layer upright, faster beside it, is not refuted; rays from left to
-right do not see it. If there are static shifts of 2 ns at every source and receiver, for which the authors of the data
-allow, all squares are open, and 14 layers certain.
+say the mean of that layer to 0.2 ns/m. The same layer upright, faster beside it, is not refuted; it hardly changes
+the rays from left to right. If there are static shifts of 2 ns at every source and receiver, for which the authors of
+the data allow, all squares are open, and 14 layers certain.
 
 What is not checked: that rays are straight, and the radius. A truth with the invented layer would need one of 13.9.
 

@@ -3,7 +3,7 @@ X-ray from 30 degrees only: a learned picture is refuted along bundles of rays, 
 ==================================================================================================================
 
 Two acrylic discs with holes were scanned by a fan beam over 30 degrees, the hardest level of the Helsinki Tomography
-Challenge 2022; a deep image prior made a picture of each. The true objects are known, so the demo can say who is right.
+Challenge 2022; a deep image prior made a picture of each. The true objects are known, so the demo can check the claims.
 
 The error of the model is large: beam hardening, edges, geometry. It is calibrated on one object and used on the other:
 a curve from attenuation to lengths in acrylic, and what the true object leaves of the data, as Gaussian noise with its
@@ -14,11 +14,11 @@ rays, 2.4 mm wide, in the first, the middle and the last view; all at once with 
 The true objects are within all 210 intervals. Of the learned picture of the second object 10 bundles are refuted: it
 has 8 to 14 mm too little acrylic there, where the intervals are 8 mm to either side. Of that of the first object, which
 is nearly right, one is: it runs through the two holes that the picture has joined. As a whole no picture is refuted:
-the misfit of 910 numbers notices less than the bundles. A classical reconstruction is not refuted, and is no better
-picture; a refutation is no ranking.
+the misfit of 910 numbers is less sensitive than the bundles. A classical reconstruction is not refuted, and is no
+better picture; a refutation is no ranking.
 
-So much for bundles of rays. Of the share of acrylic in a square of 19 mm, a number from 0 to 1, these data say nothing:
-for pictures as rough as these, half the lengths of the intervals are above 1 everywhere.
+This holds for bundles of rays. Of the share of acrylic in a square of 19 mm, a number from 0 to 1, these data say
+nothing: for pictures as rough as these, half the lengths of the intervals are above 1 everywhere.
 
 Run: ``python demos/ex15_limited_angle_xray.py [DIRECTORY]`` writes the picture ``limited_angle_xray.png``. The data
 (270 kB) come from the folder in FEMCERT_DATA or from the network.

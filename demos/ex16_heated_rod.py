@@ -19,9 +19,9 @@ length.
 **No linearization is needed for h.** For each value of h the temperatures are linear in the flux, and so is what a
 slightly different h would add. Whether the data ask for that addition is tested exactly, whatever the flux; the values
 of h that pass are a 95 % set that holds without any linearization, and its ends are within 1 % of its length of the
-linearized ones here: the curvature does no harm in this experiment, and that is now known. With both sets at 97.5 %
-the flux has an interval without linearization too, 1.4 to 1.5 times as long: the price is that of asking twice, not of
-the curvature.
+linearized ones here: the curvature does no harm in this experiment, and that is now shown. With both sets at 97.5 %
+the flux has an interval without linearization too, 1.4 to 1.5 times as long: that is the cost of two statements, not
+of the curvature.
 
 All of it is for this model, discretized, and for noise that is Gaussian, independent and of one size at all 15 places;
 15 temperatures cannot say much about that.

@@ -29,7 +29,7 @@ def real_array(values: Any, name: str) -> Array:
         raise InputError(f"{name} is not an array of numbers: {error}") from None
     if np.iscomplexobj(array):
         raise InputError(f"{name} is complex; expected real numbers")
-    # Strings, booleans and dates would convert without complaint.
+    # Strings, booleans and dates would convert without an error.
     if array.dtype.kind not in "iuf" and array.size:
         raise InputError(f"{name} has type {array.dtype}; expected real numbers")
     array = array.astype(np.float64)

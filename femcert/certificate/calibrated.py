@@ -30,7 +30,7 @@ LEAST_P_VALUE = 0.01
 class Calibrated(Rule):
     """Accepts where a score is high enough that harm was rare in trials: for truths like samples, and for solvers.
 
-    What a learned map knows beyond the data is what its training truths had in common. No rule that speaks of every
+    A learned map adds to the data what its training truths have in common. No rule that speaks of every
     truth can count that; trials on samples can. Both solvers run on one simulated measurement of each sample. Scores,
     such as the posterior mean over the deviation of ``‖q_b - q‖² - ‖q_l - q‖²``, are compared on one half of these
     trials, and the threshold of the best is found on the other: the lowest one at which the Clopper-Pearson bound of

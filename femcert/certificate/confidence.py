@@ -75,7 +75,7 @@ def bernstein(samples: Any, envelope: float, zeta: float) -> Any:
 
 
 def betting(samples: Any, envelope: float, zeta: float) -> Any:
-    """The smallest mean m against which a gambler has become rich; at most B.
+    """The smallest mean m for which the capital of a sequence of bets exceeds ``1 / zeta``; at most B.
 
     With ``B = 1`` the capital ``K_t(m) = prod_{i <= t} (1 + b_i(m) (m - X_i))`` is a nonnegative martingale if m is the
     mean and each bet ``0 <= b_i(m) <= 1 / (1 - m)`` depends on earlier samples only. Ville's inequality: it ever
@@ -103,7 +103,7 @@ def _betting_rows(x: Array, zeta: float) -> Array:
     for _ in range(HALVINGS):
         m = 0.5 * (low + high)
         b = np.minimum(bets, (STAKE / (1.0 - m))[:, None])
-        # Factors are positive and finite: capital beyond the largest number is riches, below the smallest is ruin.
+        # Factors are positive and finite: capital that overflows exceeds 1 / zeta, capital that underflows does not.
         with np.errstate(over="ignore", under="ignore"):
             rich = np.cumprod(1.0 + b * (m[:, None] - x), axis=1).max(axis=1) >= 1.0 / zeta
         high = np.where(rich, m, high)

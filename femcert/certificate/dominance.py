@@ -57,8 +57,8 @@ class Dominance(ExactRadius):
         ``bias + z_{1-zeta} (1 + 1 / g²)^(1/2) ‖a‖``. For linear problems, Gaussian data of known deviations, and
         candidates that come as callables. What is handed out was made from the first part, too.
     seed
-        Of that one draw. None takes a fresh one from the operating system, which the record of a selection shows. To
-        draw again because a result does not please makes the level void.
+        Of that one draw. None takes a fresh one from the operating system, which the record of a selection shows.
+        Repeating the draw until the result is favourable makes the level void.
     guarantee
         As in `ExactRadius`, whose radii the certificates show.
 
@@ -116,7 +116,7 @@ class DominanceJudge(ExactJudge):
     rule: Dominance
 
     def compare(self, baseline: Candidate, learned: Candidate) -> Comparison:
-        """The margin and the truth that speaks most against the learned candidate."""
+        """The margin, and the truth at which the learned candidate compares worst."""
         if self.asked is not None:
             return self.by_evidence(self.asked, baseline, learned)
         evidence = self.evidence_at(baseline)

@@ -139,7 +139,7 @@ def continuous_constant(problem: Problem, data: Data, given: Stability | None) -
             "k <= m: add sensors or take a smaller class"
         )
     if given is None or (given.scope == "continuous" and given.gap is None):
-        # One that was loaded from a file knows nothing of adjoint states.
+        # One that was loaded from a file has no adjoint states.
         given = stability_of(problem, data=data, guarantee="continuous")
     if given.scope != "continuous" or given.gap is None or given.constant.side != "upper":
         raise UncertifiedError(
@@ -216,8 +216,8 @@ class GuaranteedRadius(Rule):
     -----
     Where an ingredient is not a proven bound, `certify` raises an `UncertifiedError` and `no_harm` keeps the baseline.
 
-    What it compares: sigma and delta are the same for both candidates. For solved states of the class it is a contest
-    of ``misfit + mesh error at the sensors``; on a fine mesh, of misfits alone.
+    What it compares: sigma and delta are the same for both candidates. For solved states of the class it compares
+    ``misfit + mesh error at the sensors``; on a fine mesh, misfits alone.
     """
 
     state: str = "given"

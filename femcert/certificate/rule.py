@@ -231,7 +231,7 @@ class Judge(ABC):
         return split
 
     def keep(self, candidate: Candidate, split: Split) -> None:
-        """Remember the split of a candidate."""
+        """Store the split of a candidate."""
         self._splits = [*self._splits[1 - KEPT :], (candidate, split)]
 
     def error(self, candidate: Candidate, truth: Any) -> float:

@@ -160,7 +160,8 @@ class WeightedJudge(Judge):
             proven, allowance = state_free_radius(problem, data, split, known)
         else:
             proven, allowance = self.asked.radius(candidate.parameter).value, 0.0
-        # Where the two are equal in exact arithmetic, rounding may leave them a hair apart; the larger one is reported.
+        # Where the two are equal in exact arithmetic, rounding may leave them slightly apart; the larger one is
+        # reported.
         holds = proven <= radius * (1.0 + 1e-8) + problem.rounding * split.size
         value = max(radius, proven + allowance) if holds else radius
         if not np.isfinite(value):
@@ -172,7 +173,7 @@ class WeightedJudge(Judge):
 
     def _constant_at(self, parameter: Array) -> Stability:
         """That of the rule, or of the problem; of a nonlinear problem that of the linearization at a parameter."""
-        # One that is validated for one candidate only would be larger, and the comparison of radii unfair to it.
+        # One that is validated for one candidate only would be larger, and the radii could not be compared.
         known = self.rule.stability or self.constant
         return known or stability(self.problem, at=parameter, data=self.data, validate=False)
 
@@ -232,9 +233,9 @@ class ResidualRadius(WeightedRule):
     Notes
     -----
     What it compares: for a linear problem C and delta are the same for both candidates, and for states that are solved
-    pde and bc are rounding. Between two such candidates of the class it is a contest of misfits ``‖H u - y‖_Y``: the
-    better fit to the data, noise included, is accepted. Least squares wins it against every other candidate, whether it
-    is nearer to the truth or not.
+    pde and bc are rounding. Between two such candidates of the class it compares misfits ``‖H u - y‖_Y``: the
+    better fit to the data, noise included, is accepted. Least squares has the smallest misfit of all candidates,
+    whether it is nearer to the truth or not.
     """
 
 
@@ -252,7 +253,7 @@ class OperationalRadius(WeightedRule):
     Notes
     -----
     What it compares: for solved states of the class, ``misfit + a_opt optimality``, the gradient norm being what a
-    candidate reports of itself; with ``optimality=0`` a contest of misfits as with `ResidualRadius`. With
+    candidate reports of itself; with ``optimality=0`` misfits alone, as with `ResidualRadius`. With
     ``pde_norm="equilibrated"`` also the mesh error of the two states, weighted by a_pde.
     """
 

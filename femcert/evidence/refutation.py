@@ -76,7 +76,7 @@ class RegionClaims(Shown):
     values
         What each candidate claims, by its name, in the order of the table.
     p_value
-        How well the class explains the data, `Evidence.p_value`; None where nobody asked, or nothing is random.
+        How well the class explains the data, `Evidence.p_value`; None where it was not computed, or nothing is random.
     least_norm
         That every truth which explains the data has at least, `Evidence.least_norm`; None without a ball.
     """
@@ -152,7 +152,7 @@ class RegionClaims(Shown):
 
 
 def _said(name: str, interval: Interval, value: float) -> str:
-    """A refuted claim with three digits, or as many more as it takes to see that it is."""
+    """A refuted claim with three digits, or as many more as are needed to show that it is refuted."""
     for digits in range(3, 18):
         lower, upper, own = (f"{x:.{digits}g}" for x in (interval.lower.value, interval.upper.value, value))
         if not float(lower) <= float(own) <= float(upper):

@@ -1,4 +1,4 @@
-"""Intervals as a function of the radius of the ball, which nobody knows."""
+"""Intervals as a function of the radius of the ball, which is not known."""
 
 from __future__ import annotations
 

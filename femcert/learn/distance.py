@@ -139,8 +139,8 @@ def _facing_inside(mesh: Any, facets: Any) -> Array:
 def corner_weight(mesh: Any, x: Array) -> Array:
     """``prod min(1, r_c / rho)²`` over the re-entrant corners of a plane mesh, rho an eighth of its extent; else 1.
 
-    There strong residuals of smooth functions that vanish on the boundary are unbounded, like 1/r: a mean square over
-    points would see little else.
+    There strong residuals of smooth functions that vanish on the boundary are unbounded, like 1/r: they would
+    dominate a mean square over points.
     """
     weight = np.ones(x.shape[1:])
     if mesh.dim() == 1:

@@ -31,8 +31,8 @@ _MADE_FOR = ("box", "coordinates", "sensors")
 class NeuralOperator:
     """A data-driven reconstruction map, ``c = A y + W tanh(V y + b)`` in normalized values. Call it as a solver.
 
-    `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It knows
-    nothing of the physics but what its training data say, so it is only as good as they are like the data at hand.
+    `fit` starts from the linear map A that is best in the mean square, trains all weights, and keeps the best. It uses
+    no physics beyond its training data, so it is accurate only where these resemble the data at hand.
     It keeps a fingerprint of the class and the sensors that it was trained for, also in its file, and refuses others.
 
     Parameters

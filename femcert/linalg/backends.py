@@ -26,13 +26,13 @@ PACKAGES = {
 }
 # The environment variable that names a backend for the whole process.
 VARIABLE = "FEMCERT_BACKEND"
-# From so many unknowns on, the factors of the optional backends come sooner than those of SuperLU.
+# Number of unknowns from which on the optional backends factorize faster than SuperLU.
 LEAST_UNKNOWNS = 50_000
 # Bytes of the factors per entry of the matrix and per bit of its size, measured in 2D with some room.
 FACTOR_BYTES = {"superlu": 16.0, "pardiso": 8.0, "cholmod": 10.0}
-# So much of the memory that is free may be spent on factors.
+# The share of the free memory that factors may take.
 SHARE_OF_MEMORY = 0.7
-# Where a container finds the limits that it has.
+# The files with the memory limits of a container.
 CONTAINER = Path("/sys/fs/cgroup")
 # Relative energy error to which multigrid solves.
 ENERGY_TOLERANCE = 1e-13
@@ -79,7 +79,7 @@ def use_backend(name: str, *, tolerance: float = ENERGY_TOLERANCE) -> Iterator[N
     It applies to what is factorized within the block: a problem keeps the factors it has. It holds for the thread (or
     asyncio task) that opened it and for what femcert starts for that one: a learned solver with a time limit, the
     workers of a sweep. Threads of your own open blocks of their own. The environment variable ``FEMCERT_BACKEND`` names
-    a backend for a whole process. All other matrices are SuperLU's.
+    a backend for a whole process. SuperLU factorizes all other matrices.
 
     Parameters
     ----------

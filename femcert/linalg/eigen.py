@@ -33,9 +33,9 @@ RESIDUAL_TOLERANCE = 1e-8
 SMALL = 12
 # Columns of a block Krylov space at a time, and for each eigenpair that is wanted.
 BLOCK, OVERSAMPLING = 10, 2.6
-# So many eigenvalues are computed where one is wanted: Lanczos for one alone may stop at a close neighbour of it.
+# The number of eigenvalues computed where one is needed: Lanczos for a single one may stop at a close neighbour.
 NEIGHBOURS = 3
-# So many eigenvalues are looked for each time that Lanczos starts again.
+# The number of eigenvalues that each restart of Lanczos computes.
 AGAIN = 2
 # Up to so many eigenpairs all vectors of Lanczos are kept.
 FEW = 24

@@ -146,7 +146,7 @@ class Factorization:
             self.least, self.proven = self.size / (CAUTION * self.condition), False
             self._probe(A, b, size)
             if self.tolerance:
-                # Of all states the one that rounding hurts most; the error at which it ends is part of the tolerance.
+                # The state with the largest rounding error; the error at which it ends is part of the tolerance.
                 self._solver.solve(self._root * weak)
 
     @property
@@ -257,7 +257,7 @@ class Factorization:
             raise SolveError(f"the {self.name} is not positive definite")
 
     def _scaled_condition(self, magnitudes: Any) -> tuple[float, Array]:
-        # Elimination does not feel a scaling of rows and columns, so neither does this number: ‖S‖ ‖S^-1‖ for
+        # Elimination does not depend on a scaling of rows and columns; neither does this number: ‖S‖ ‖S^-1‖ for
         # S = D^-1/2 A D^-1/2 with the diagonal D of A, the latter by inverse iteration.
         diagonal = magnitudes.diagonal()
         root = np.sqrt(diagonal) if np.all(diagonal > 0.0) else np.ones(len(diagonal))
@@ -296,8 +296,8 @@ class Factorization:
 class SharedFactors:
     """Makes factorizations like the class itself, or returns the one of an equal matrix that is still in use.
 
-    Matrices are compared by a digest of their entries, which costs about as much as one product with them. Nothing is
-    kept for its own sake: what no problem holds any more is forgotten.
+    Matrices are compared by a digest of their entries, which costs about as much as one product with them. Factors
+    that no problem refers to any more are released.
     """
 
     def __init__(self) -> None:

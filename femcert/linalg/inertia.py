@@ -1,4 +1,4 @@
-"""Proved lower bounds of eigenvalues: the signs of the pivots count eigenvalues, and rounding is paid for."""
+"""Proved lower bounds of eigenvalues: the signs of the pivots count eigenvalues, and with an allowance for rounding."""
 
 from __future__ import annotations
 

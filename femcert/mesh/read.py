@@ -95,7 +95,7 @@ def checked_mesh(raw: meshio.Mesh) -> Mesh:
     with np.errstate(over="ignore", invalid="ignore"):
         kind = _cell_kind(raw)
         points, cells, new_number = _used_nodes(raw, kind)
-        # from_meshio decodes what mesh.save wrote. The other names are our job: it mixes up the tags of
+        # from_meshio decodes what mesh.save wrote. The other names are decoded here: it mixes up the tags of
         # curves and surfaces with the same number, and skips what it cannot match.
         saved = {key: data for key, data in raw.cell_data.items() if key.startswith("skfem:")}
         saved = {key: [real_array(_of_kind(raw, data, kind), f"its set {key}")] for key, data in saved.items()}
@@ -121,7 +121,7 @@ def about(path: Any, what: str = "mesh") -> Iterator[None]:
 
 
 def read_raw(path: Any) -> meshio.Mesh:
-    """What meshio makes of the file, silently; where it only complains of an early end, refuse."""
+    """What meshio makes of the file, silently; where it only warns of an early end, refuse."""
     if not isinstance(path, (str, Path)):
         raise InputError(f"expected a path, got {type(path).__name__}")
     path = Path(path)
@@ -351,7 +351,7 @@ def _oriented(mesh: Mesh) -> NDArray[np.int32]:
 
 
 def _check_overlaps(mesh: Mesh) -> None:
-    """Refuse a cell given twice and a facet of three cells, which scikit-fem would take without a word."""
+    """Refuse a cell given twice and a facet of three cells, which scikit-fem would accept without a warning."""
     twice = mesh.t.shape[1] - np.unique(np.sort(mesh.t, axis=0), axis=1).shape[1]
     if twice:
         raise InputError(f"it has {twice} cells twice; remove the copies")

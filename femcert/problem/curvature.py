@@ -2,7 +2,7 @@
 
 The discrete problem ``-div(a(q) grad u) = f`` with ``a = exp(q)`` or ``a = q``, on the ball of the parameters
 ``q = q0 + B c`` with ``‖q - q0‖_Q <= rho``. All integrals are the sums over the quadrature points that the problem
-itself uses; with positive weights they obey Cauchy-Schwarz, so nothing is lost between the problem and its bound.
+itself uses; with positive weights they obey Cauchy-Schwarz, so the bound holds for the discrete problem itself.
 
 **Notation.** A(q) is the form ``(a(q) grad u, grad v)`` plus the Robin term, ``‖v‖_q² = A(q)(v, v)`` on the states
 that vanish at Dirichlet dofs, ``u = u(q)``, and ``z_w`` the adjoint state of a unit vector w of the (whitened) data:
@@ -38,7 +38,7 @@ mu since ``A(q)(p - p0, v) = -((a - a0) grad p0 + (a - a0) h grad u0 + a h grad 
 
     beta <= g³ beta0,    gamma <= g³ gamma0,    mu <= min(((1 + t)^1/2 + t g) mu0 + t g³ beta0, beta).
 
-**Small balls.** Cauchy-Schwarz gives away a factor of 3 to 10, so ``F''(q0)`` itself, ``m k²`` numbers, is computed
+**Small balls.** Cauchy-Schwarz loses a factor of 3 to 10, so ``F''(q0)`` itself, ``m k²`` numbers, is computed
 where it fits, and the rest of the ball added by the third derivative:
 ``L = min((2 mu + s beta) gamma, ‖F''(q0)‖ + rho M)``. With the second derivative ``r = u''(q)[h, h]``, of the norm
 ``‖r‖_q <= K_q (2 mu + s beta)`` where ``K_q = max |psi| a'/a`` (K for exp, at most ``g² K`` for ``a = q``),

@@ -22,7 +22,7 @@ from .space import ParameterSpace, check_space
 class Experiments(Problem):
     """Problems that share a parameter: their data are stacked, one experiment after the other.
 
-    The states are internal: a candidate is its parameter, its state is None, and every rule that asks for no state
+    The states are internal: a candidate is its parameter, its state is None, and every rule that needs no state
     applies. All problems must have the same class, on the same dofs.
 
     Parameters

@@ -152,7 +152,7 @@ class CoarseSpace(ParameterSpace):
         if np.any(home < 0):
             outside = int(np.sum(home < 0))
             raise InputError(f"{outside} element centres lie outside coarse_mesh; expected the same domain")
-        # A vertex pulled a hair towards the centre tells in which coarse element its fine element ends there.
+        # A vertex moved slightly towards the centre lies in the coarse element its fine element ends there.
         pulled = (1.0 - PULLED) * fine.p[:, fine.t] + PULLED * centre[:, None, :]
         ends = locator.find(pulled.reshape(fine.dim(), -1)).reshape(fine.t.shape)
         self.nested = bool(np.all(ends == home))

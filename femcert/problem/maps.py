@@ -26,7 +26,7 @@ NEARLY = 1e-3
 class ForwardMap(SizedMap, Problem):
     """``y = F q + offset`` with F from any code; candidates are parameters, their state is None.
 
-    Every rule that asks for no state applies, and evidence where the class is a ball or the data determine it. Claims
+    Every rule that needs no state applies, and evidence where the class is a ball or the data determine it. Claims
     are about the discretized problem that F is.
 
     Parameters

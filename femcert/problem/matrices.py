@@ -64,7 +64,7 @@ class CoordinateSpace(ParameterSpace):
 class MatrixProblem(MeasuredMap, Problem):
     """``K u = L q``, ``y = H u + offset`` with matrices from any code; the state is internal, candidates have none.
 
-    Every rule that asks for no state applies: what is certified is the parameter. Claims are about the discretized
+    Every rule that needs no state applies: what is certified is the parameter. Claims are about the discretized
     problem that the matrices are.
 
     Parameters

@@ -33,7 +33,7 @@ UNKNOWNS = ("initial", "source", "release")
 class ParabolicProblem(SizedMap, Problem):
     """``m(u_t, v) + a(u, v) = l(q, v) f(t) + s(t; v)`` with the user's own scikit-fem forms, observed at several times.
 
-    The states are internal: a candidate is its parameter, its state is None, and every rule that asks for no state
+    The states are internal: a candidate is its parameter, its state is None, and every rule that needs no state
     applies. Claims are about the discrete problem, with these steps. There is one factorization; neither states nor
     adjoints are kept, so that memory does not grow with steps times dofs.
 

@@ -14,9 +14,10 @@ from ..errors import InputError
 class Polynomial:
     """A function of x that the caller declares to be a polynomial on every element, up to an error.
 
-    Samples prove nothing about a Python function: between them it may do anything. So a function as coefficient, source
-    or boundary value makes what follows from it an ``"estimate"``. Numbers, values per element, tables of numbers and
-    finite-element fields are known as they are, and a declared polynomial is known as well, if the declaration is true.
+    Samples prove nothing about a Python function: between them its values are not known. So a function as coefficient,
+    source or boundary value makes what follows from it an ``"estimate"``. Numbers, values per element, tables of
+    numbers and finite-element fields are known as they are, and a declared polynomial is known as well, if the
+    declaration is true.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Polynomial:
     Notes
     -----
     A declaration that samples contradict is refused where it is used: one that is off by more than 1e-8 of the largest
-    value anywhere, beyond `error`. One that they do not contradict is believed.
+    value anywhere, beyond `error`. One that they do not contradict is accepted.
 
     Examples
     --------

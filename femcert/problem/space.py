@@ -300,7 +300,7 @@ class ParameterSpace(Carried):
         ----------
         part
             A slice, indices, or True and False for the coordinates of interest. The others are nuisance: they explain
-            data, but no functional sees them.
+            data, but no functional depends on them.
         free
             Whether the ball leaves them free, so that it is one of the part alone; a few that the data determine.
         """
@@ -381,9 +381,12 @@ class ParameterSpace(Carried):
 
     @property
     def ball_about_zero(self) -> Ball | None:
-        """The ball, for those who know none about another centre: an `UncertifiedError` where it has a centre."""
+        """The ball, for baselines, which minimize about zero: an `UncertifiedError` where it has a centre."""
         if self.ball is not None and self.ball.centre is not None:
-            raise UncertifiedError("this needs a ball about zero; the ball of the class has a centre")
+            raise UncertifiedError(
+                "Tikhonov and GaussNewton need a ball about zero, and the ball of the class has a centre; "
+                "for a linear problem give baseline=fc.evidence(problem, data).centre, else a candidate of your own"
+            )
         return self.ball
 
     def split(self, field: Any) -> Split:

@@ -1,4 +1,4 @@
-"""Tables, figures and HTML: they and `paper` draw. Results know nothing of how they are shown."""
+"""Tables, figures and HTML: they and `paper` draw. Results do not depend on how they are shown."""
 
 from .design_figure import plot_design
 from .evidence_figure import plot_evidence

@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..mesh.elements import field_degree
 from ..mesh.vectors import components, is_vector, magnitude, nodal_vectors
 from . import style
-from .pictures import SOFT, Picture, axes_within, picture
+from .pictures import MAP, SOFT, Picture, axes_within, picture
 from .raster import Raster, raster_of
 
 # Above this, an image is smaller than the triangles it shows.
@@ -227,6 +227,7 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
     """A colour bar with few numbers, no frame."""
     from matplotlib.ticker import MaxNLocator
 
+    axes.set_gid(MAP)
     box, width = axes.get_position(), figure.get_size_inches()[0]
     beside = figure.add_axes((box.x1 + 0.1 / width, box.y0, 0.1 / width, box.height))
     bar = figure.colorbar(image, cax=beside, ticks=MaxNLocator(6))

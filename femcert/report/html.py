@@ -24,11 +24,16 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["digits"] = digits
-    # The one script of any page. Its hash in the policy of the page: whatever else may slip in does not run.
-    script = (TEMPLATES / "sortable.js").read_text(encoding="utf-8")
-    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    policy = Markup("; script-src 'sha256-{}'").format(hashed)
-    environment.globals.update(sorting=Markup(script), sorting_policy=policy)
+
+    def script(*names: str) -> Any:
+        return Markup("".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names))
+
+    def policy(code: str) -> Any:
+        """The hash of the one script of a page: no other script runs there."""
+        hashed = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode("ascii")
+        return Markup("; script-src 'sha256-{}'").format(hashed)
+
+    environment.globals.update(script=script, policy=policy)
     return environment
 
 

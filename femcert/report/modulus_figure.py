@@ -83,7 +83,7 @@ def _modulus_parts(stability: Any, levels: Any) -> tuple[Modulus, tuple[float, f
     try:
         drawn = _computed(modulus, (reach[0] / _BEYOND, reach[1] * _BEYOND))
     except (SolveError, UncertifiedError):
-        # Nobody asked for more than the range of the envelope.
+        # No more than the range of the envelope is needed.
         drawn = _computed(modulus, reach)
     return modulus, reach, envelope, drawn
 

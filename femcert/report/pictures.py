@@ -31,6 +31,8 @@ _PAGE_COLOURS = {
     style.RED.lower(): "var(--red)",
 }
 _FONT = "DejaVu Sans"
+# The id of axes that a page can zoom into.
+MAP = "map"
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,16 @@ def picture(
     with rc_context(_settings(name)):
         figure = Figure(figsize=size, facecolor="none")
         draw(figure)
-        figure.savefig(text, format="svg", dpi=150, metadata={"Date": None})
-    return Picture(title, caption, Markup(_embedded(text.getvalue(), name, title)), wide)
+        figure.savefig(text, format="svg", dpi=300, metadata={"Date": None})
+    return Picture(title, caption, Markup(_embedded(text.getvalue(), name, title, _window(figure))), wide)
+
+
+def _window(figure: Any) -> str:
+    """The limits of a map, which the page zooms into, as an attribute; empty for other drawings."""
+    for axes in figure.axes:
+        if axes.get_gid() == MAP:
+            return f' data-window="{" ".join(format(end, ".9g") for end in (*axes.get_xlim(), *axes.get_ylim()))}"'
+    return ""
 
 
 def axes_within(figure: Any, left: float, bottom: float, right: float, top: float) -> Any:
@@ -98,7 +108,7 @@ def _settings(name: str) -> Any:
     }
 
 
-def _embedded(svg: str, name: str, title: str) -> str:
+def _embedded(svg: str, name: str, title: str, window: str) -> str:
     """The ``<svg>`` element alone, with ids of its own, the colours of the page, and words for who cannot see it."""
     from markupsafe import escape
 
@@ -115,7 +125,7 @@ def _embedded(svg: str, name: str, title: str) -> str:
     svg = re.sub(r'(?<= d=")[^"]*', lambda path: _shortened(path[0]), svg)
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box is not None
-    head = f'<svg viewBox="{box[1]}" role="img" aria-label="{escape(title)}" class="drawing">'
+    head = f'<svg viewBox="{box[1]}" role="img" aria-label="{escape(title)}" class="drawing"{window}>'
     return re.sub(r"\n\s*", "\n", head + svg[svg.index(">") + 1 :].strip())
 
 

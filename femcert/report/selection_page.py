@@ -119,7 +119,7 @@ def _sections(selection: Selection, scene: Scene | None, labels: Labels) -> list
         (*sight, sight_section(selection, scene)),
     ]
     if selection.comparison is not None and selection.comparison.truth is not None:
-        words = "Of all truths that explain the data, this one speaks most against the learned candidate."
+        words = "Of all truths that explain the data, this is the one at which the learned candidate compares worst."
         found.insert(1, ("The truth that decides", words, truth_section(selection, scene)))
     return found
 

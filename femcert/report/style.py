@@ -62,7 +62,7 @@ def load_matplotlib() -> None:
         if backend is not None:
             os.environ["MPLBACKEND"] = backend
     if backend:
-        # As matplotlib itself would, for whoever draws after us.
+        # As matplotlib itself does it, for drawings that follow.
         with suppress(ValueError):
             matplotlib.rcParams["backend"] = backend
 

@@ -186,9 +186,9 @@ def block_errors(
     blocks
         States that vanish on the Dirichlet boundary, with sources that are finite-element functions on the mesh.
     steps
-        Most improving steps of the fluxes. Default: as many as pay; on linear triangles without a reaction none for so
-        many columns that the stream functions would take more than 160 MB: bounds are then 1.2 to 1.35 times as large,
-        and products of two 1.3 to 1.75 times, in a quarter of the time.
+        Most improving steps of the fluxes. Default: as many as are worth their cost; on linear triangles without a
+        reaction none for so many columns that the stream functions would take more than 160 MB: bounds are then 1.2 to
+        1.35 times as large, and products of two 1.3 to 1.75 times, in a quarter of the time.
 
     Returns
     -------

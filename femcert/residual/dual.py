@@ -118,8 +118,8 @@ def dual_norm(
     norm
         ``"energy"`` or ``"h1"`` (``‖grad v‖² + ‖v‖²``).
     steps
-        Most improving steps of the flux; default: as many as pay, about 3 where the mesh is not stretched. Valid with
-        any number.
+        Most improving steps of the flux; default: as many as are worth their cost, about 3 where the mesh is not
+        stretched. Valid with any number.
 
     Notes
     -----
@@ -232,7 +232,8 @@ def dual_norm_of_functions(
 
     ``<r, v> = (q - c u, v) - (a grad u, grad v)`` with the candidate's own parameter (the dof vector that is handed
     out). As in `dual_norm`, an equilibrated flux gives the upper number and test functions beyond the trial space the
-    lower one. A network is no polynomial, so quadrature is not exact, and both are estimates; the gradient is believed.
+    lower one. A network is no polynomial, so quadrature is not exact, and both are estimates; the gradient is not
+    checked.
 
     Parameters
     ----------

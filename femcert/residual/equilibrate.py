@@ -1,6 +1,6 @@
 """An equilibrated flux for a residual that vanishes on the hats: a walk around every vertex, then a stream function.
 
-Nothing here needs to be trusted: the bound is evaluated by `femcert.residual.majorant` for whatever flux comes out.
+The bound does not depend on these steps: it is evaluated by `femcert.residual.majorant` for whatever flux comes out.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def equilibrated_flux(tools: Equilibration, r: WeakResidual, *, steps: int, bubb
        next facet (a cumulative sum); one constant per vertex is free and makes the flows small.
     3. Inside the elements, bubbles (if asked for) match the source up to the state's degree.
     4. Minimize ``‖A^-1/2 (p + curl s - r.flux)‖`` over stream functions s of one degree more than the state by
-       conjugate gradients as long as it pays: a few steps, more on stretched meshes. The curl changes neither the
-       divergence nor the natural boundary.
+       conjugate gradients as long as a step is worth its cost: a few steps, more on stretched meshes. The curl changes
+       neither the divergence nor the natural boundary.
     """
     patches = tools.patches
     weights = 1.0 / r.sampler.means(r.norm.A)
@@ -202,7 +202,7 @@ def _with_inside(flux: FacetFlux, r: WeakResidual) -> FacetFlux:
     triangles = len(flux.patches.local) == 3
     if triangles and r.source.shape[1] == 1:
         return flux
-    # On triangles the divergence of the linear part is a constant, which the bubbles do not see.
+    # On triangles the divergence of the linear part is a constant, which the bubbles do not change.
     lacking = -r.source if triangles else -(r.source + flux.at(sampler)[1]) * sampler.determinant
     fit = np.broadcast_to(lacking, (len(lacking), len(sampler.W))) @ fit_matrix(sampler, flux.degree)
     return replace(flux, inside=fit * sampler.determinant if triangles else fit, _base=None)

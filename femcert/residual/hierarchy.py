@@ -224,7 +224,7 @@ def block_conjugate_gradients(
     enough: float,
     square: Array,
 ) -> Array:
-    """`conjugate_gradients` for many columns at once, each with its own steps; a column that has enough rests.
+    """`conjugate_gradients` for many columns at once, each with its own steps until it has converged.
 
     In the precision of `right` (and of the matrix), in place: the result takes as much memory as three of it.
     """

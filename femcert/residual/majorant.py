@@ -167,7 +167,7 @@ def _facet_terms(
     rest = np.sqrt(np.sum((J - mean[:, None]) ** 2 * part.dx, axis=1))
     trace = scaled_diameter[element] * np.sqrt(length / area * (1.0 / np.pi + 1.0 / np.pi**2))
     np.add.at(result, element, trace * rest)
-    # An element with several natural facets lends itself to each of them.
+    # An element with several natural facets counts for each of them.
     most = int(np.bincount(element).max())
     return result, float(np.sqrt(most * np.sum(mean**2 * length**2 / area)))
 
@@ -312,6 +312,6 @@ def _jumps(
     C = constant(True) or constant(False)
     assert C is not None
     width = float(check.diameters.max() / np.sqrt(rule.least_conductivity.min()))
-    # Each element lends itself to at most all of its facets.
+    # Each element counts at most once for each of its facets.
     total = float(len(mesh.t2f) * np.sum(squares * length / over))
     return float(np.sqrt(total * (C.value**2 + 2.0 * width * C.value)))

@@ -142,7 +142,7 @@ _CORNERS = {3: np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), 4: np.array([[0.0, 
 
 
 class Flux(Protocol):
-    """A vector field on the mesh that can be sampled. Whether it is conforming is checked, not believed."""
+    """A vector field on the mesh that can be sampled. Whether it is conforming is checked."""
 
     def at(self, sampler: Sampler) -> tuple[Array, Array]:
         """Values ``(dimension, elements, points)`` and divergence ``(elements, points)``."""

@@ -112,7 +112,8 @@ class GaussNewton:
         )
         if not result.success:
             raise SolveError(
-                f"Gauss-Newton did not converge in {self.evaluations} evaluations (gradient {result.optimality:.2g})"
+                f"Gauss-Newton did not converge in {self.evaluations} evaluations (gradient {result.optimality:.2g}); "
+                "try a larger weight, fewer coordinates, another start, bounds, or more evaluations"
             )
         return np.asarray(result.x)
 

@@ -1,4 +1,4 @@
-"""Runs a learned solver so that its accidents do not reach the selection.
+"""Runs a learned solver such that its failures do not affect the selection.
 
 It runs in this process, whose memory it can write to; `femcert.selection.isolated` gives it one of its own.
 """
@@ -49,8 +49,8 @@ def usable(solver: Any, problem: Problem, data: Data) -> Candidate:
 def attempt(work: Callable[[], Any], time_limit: float | None) -> Any:
     """``work()``, with any exception and a missed time limit turned into a `CandidateFailure`.
 
-    With a limit the work runs in a daemon thread that is abandoned when the limit has passed; compiled code that does
-    not let go of the interpreter is judged late, when it does. With and without a limit it runs in a copy of the
+    With a limit the work runs in a daemon thread that is abandoned when the limit has passed; compiled code that
+    holds the interpreter is judged late, when it releases it. With and without a limit it runs in a copy of the
     context: a `use_backend` block that is open here holds for it, and one that it opens does not hold here. The same
     goes for numpy's error handling and the filters of warnings.
     """

@@ -2,7 +2,7 @@
 
 The process is a fork of this one. Problem, data and solver are there as they are, without pickling, and every write
 of its own goes to its copy of the memory; only the result is pickled and sent back. This is protection from accidents,
-not from code that means harm.
+not from malicious code.
 """
 
 from __future__ import annotations

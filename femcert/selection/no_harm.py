@@ -29,7 +29,7 @@ Solver = Candidate | Callable[[Problem, Data], Candidate]
 
 
 class SetupFailure(Exception):
-    """Why a learned candidate could not be judged, though it did nothing wrong; the message is the reason."""
+    """Why a learned candidate could not be judged, for a cause that is not its own; the message is the reason."""
 
 
 def no_harm(
@@ -100,7 +100,7 @@ def no_harm(
     candidate is no farther from the truth than the baseline, whatever the truth of the class is, with the confidence of
     the data. Rules that compare radii do not claim it. In the trials of the guide's page on refutation they accept
     least squares, though worse than the baseline, in up to 58 % of measurements; `Dominance` accepts nothing worse
-    there. The price is power: it accepts where the data alone decide, which is seldom. With samples of truths that
+    there. Its power is low: it accepts where the data alone decide, which is seldom. With samples of truths that
     trained nothing, `Calibrated` accepts far more, and claims that harm is rare for truths like them.
 
     Examples
@@ -132,7 +132,7 @@ def no_harm(
         safe = _baseline(problem, next(iter(judges.values())).made_from if judges else data, baseline, rule)
     except FemcertError:
         if isinstance(refusal, InconsistentError):
-            # What is wrong with the data says more than how a baseline notices it.
+            # The error of the data says more than the error that the baseline raises because of it.
             raise refusal from None
         raise
     case = Case(problem, data, safe)

@@ -236,7 +236,7 @@ class Selection:
     def load(cls, path: str | Path) -> Selection:
         """Read what `save` wrote, in this version or an earlier one; what it was made from (`case`) is not in the file.
 
-        A file records a decision; it proves nothing. Whoever doubts it runs `no_harm` again.
+        A file records a decision and is no proof of it. To verify the decision, run `no_harm` again.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ def overall(verdicts: Mapping[str, Verdict], shown: str | None) -> tuple[str, st
         others = [f"{name!r} with the radius {verdicts[name].radius:.4g}" for name in accepted if name != shown]
         also = f"; accepted too, with no smaller radius: {', '.join(others)}" if others else ""
         return "accepted", f"{shown!r}: {verdicts[shown].reason}{also}"
-    # What could not be judged might have been accepted: somebody is to look at it.
+    # What could not be judged might have been accepted, so the selection says undecided.
     undecided = any(verdict.status == "undecided" for verdict in verdicts.values())
     reason = "; ".join(f"{name!r}: {verdict.reason}" for name, verdict in verdicts.items())
     return "undecided" if undecided else "rejected", reason

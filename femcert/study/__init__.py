@@ -1,4 +1,4 @@
-"""Studies: whole experiments built from the rooms before, with results that know nothing of how they are drawn."""
+"""Studies: whole experiments built from the rooms before, with results that do not depend on how they are drawn."""
 
 from . import datasets
 from .level import Case

@@ -355,7 +355,7 @@ def _experiment(part: Part, basis: Basis, space: Callable[[], ParameterSpace], f
     data = part.data(measured, folder)
     values = _with_times(section, measured)
     if (announced := _announced(part.sensors)) is not None:
-        # Before they are built: a slip of the keyboard may ask for more than fits into memory.
+        # Before they are built: a typing error may demand more than fits into memory.
         times = values.get("times", [1])
         _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
     sensors = _sensors(part.sensors, basis, measured)

@@ -79,7 +79,7 @@ FILES: dict[str, tuple[str, str]] = {
 
 
 def names() -> list[str]:
-    """What `fetch` knows."""
+    """The names that `fetch` accepts."""
     return list(FILES)
 
 

@@ -150,7 +150,7 @@ def _check_type(value: Any, annotation: Any, key: str) -> None:
     names = [name for name in str(annotation).split(" | ") if name != "None"]
     if not {*names} <= {*_TYPES}:
         return
-    # To Python a switch is a number.
+    # In Python a bool is a number.
     fits = any(isinstance(value, _TYPES[name][0]) and (name == "bool") == isinstance(value, bool) for name in names)
     if not fits or value == "" or (isinstance(value, (int, float)) and not _is_finite(value)):
         raise InputError(f"{key} is {shown(value)}; expected {' or '.join(_TYPES[name][1] for name in names)}")

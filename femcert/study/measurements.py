@@ -320,7 +320,10 @@ def read_columns(
             found[name] = [text for _, text in entries] if name in texts else as_numbers(entries)
         elif name in required:
             hint = nearest(headings[0], names)
-            raise InputError(f"{path} has the columns {', '.join(names)}; expected one called {headings[0]!r}{hint}")
+            raise InputError(
+                f"{path} has the columns {', '.join(names)}; expected one called {headings[0]!r}{hint}; "
+                "rename yours, or name it in the case file under data.columns"
+            )
     return found
 
 

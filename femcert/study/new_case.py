@@ -103,7 +103,7 @@ def write_new_case(folder: Path, asked: NewCase) -> tuple[Path, list[str]]:
 
 
 def _assumed(asked: NewCase, mesh: Mesh) -> list[str]:
-    """What the case says that nobody said."""
+    """What the case assumes beyond the arguments."""
     names = ", ".join(sorted(mesh.boundaries or {})) or "the whole boundary"
     said = [f"boundary values: 0 on {names}; the case says where to change it"]
     if asked.std is None:

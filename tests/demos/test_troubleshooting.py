@@ -124,6 +124,7 @@ MISTAKES = {
     "NaN in the data": lambda: fc.Data([1.0, np.nan], 0.1),
     "covariance": lambda: fc.Data(np.ones(2), 0.1, covariance=[[1.0, 2.0], [2.0, 1.0]]),
     "too few sensors": lambda: fc.stability(source(fc.SineSpace(BASIS, 12))),
+    "ball with a centre": lambda: fc.Tikhonov(weight=1.0)(source(SINES.within_ball(1.0, centre=TRUTH)), DATA),
     "blind sensors": lambda: fc.stability(source(fc.SineSpace(BASIS, 9))),
     "ball without noise": lambda: fc.stability(source(fc.FullSpace(BASIS).within_ball(5.0, norm="h1"))),
     "nonlinear without a point": lambda: fc.stability(COEFFICIENT),

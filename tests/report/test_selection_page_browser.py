@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import tempfile
@@ -87,9 +88,16 @@ class Browser:
 
     def press(self, key):
         for kind in ("keyDown", "keyUp"):
-            code = {"Enter": 13, " ": 32}[key]
-            text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" else {}
+            code = {"Enter": 13, " ": 32, "ArrowRight": 39, "0": 48}[key]
+            text = {"text": "\r" if key == "Enter" else key} if kind == "keyDown" and len(key) != 10 else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+    def touch(self, *places):
+        """Fingers that go from the first to the last of the places; each place is a list of points (x, y)."""
+        for kind, place in zip(["touchStart"] + ["touchMove"] * (len(places) - 1), places, strict=True):
+            points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(place)]
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def close(self):
         os.close(self._out)
@@ -179,11 +187,79 @@ def test_tables_are_sorted_by_keyboard(browser, pages):
     assert names == sorted(names)
 
 
+WINDOW = "document.querySelector('.zoom [role=status]').textContent"
+# Of a map: the numbers of the x axis that are shown, and their places in its box, from 0 to 1.
+NUMBERS = """[...document.querySelectorAll("svg[data-window]")[%d].querySelectorAll("text")].filter(
+    text => text.getBoundingClientRect().width && text.closest("[id$='matplotlib.axis_1']")).map(text => {
+        const map = text.closest("svg").querySelector("[id$='-map'] [clip-path]").getAttribute("clip-path");
+        const box = document.getElementById(map.match(/#([^")]*)/)[1]).firstElementChild;
+        const seen = text.getBoundingClientRect(), svg = text.closest("svg").getBoundingClientRect();
+        const scale = text.closest("svg").viewBox.baseVal.width / svg.width;
+        const x = (seen.left + seen.width / 2 - svg.left) * scale;
+        return [Number(text.textContent), (x - box.getAttribute("x")) / box.getAttribute("width")];
+    })"""
+
+
+def test_maps_zoom_together_by_keyboard(browser, pages):
+    browser.open(pages["accepted"])
+    whole = browser.run(NUMBERS % 0)
+    assert [number for number, _ in whole] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert browser.run(WINDOW) == ""
+    browser.run("document.querySelector('.zoom button').focus()")
+    browser.press("Enter")
+    assert browser.run(WINDOW) == "x from 0.25 to 0.75, y from 0.25 to 0.75"
+    browser.press("ArrowRight")
+    assert browser.run(WINDOW) == "x from 0.375 to 0.875, y from 0.25 to 0.75"
+    for number in range(3):
+        shown = browser.run(NUMBERS % number)
+        assert len(shown) >= 2
+        # Half a pixel of two hundred.
+        assert all(abs(place - (x - 0.375) / 0.5) < 0.01 for x, place in shown)
+    # The other rows keep their windows.
+    assert browser.run("document.querySelectorAll('.zoom [role=status]')[1].textContent") == ""
+    browser.press("0")
+    assert browser.run(WINDOW) == ""
+    assert browser.run(NUMBERS % 0) == whole
+
+
+def test_maps_zoom_and_move_by_touch(browser, pages):
+    browser.open(pages["accepted"], width=390)
+    assert browser.run("[...document.querySelectorAll('.zoom')].length") >= 3
+    find = """(() => { const svg = document.querySelector("svg[data-window]"); svg.scrollIntoView({block: "center"});
+        const seen = svg.getBoundingClientRect();
+        return [seen.left + seen.width / 2, seen.top + seen.height / 2]; })()"""
+    x, y = browser.run(find)
+    browser.touch(*([(x - d, y), (x + d, y)] for d in (20, 30, 40)))
+    start, end = map(float, re.match(r"x from (\S+) to (\S+), y", browser.run(WINDOW)).groups())
+    assert end - start == pytest.approx(0.5, abs=0.01)
+    scroll = browser.run("scrollY")
+    browser.touch([(x, y)], [(x - 20, y)], [(x - 40, y)])
+    moved = float(re.match(r"x from (\S+)", browser.run(WINDOW))[1])
+    assert start + 0.02 < moved
+    assert browser.run("scrollY") == scroll
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+
+
 def test_what_slips_in_does_not_run(browser, tmp_path):
     path = tmp_path / "evil.html"
     path.write_text(selection_page(selection("blind"), timings={EVIL: 1.0}), encoding="utf-8")
     browser.open(path)
     assert browser.seen("Page.javascriptDialogOpening", "Log.entryAdded") == []
+    browser.run("document.querySelector('details').open = true")
     assert EVIL in browser.run("document.body.innerText")
     injected = "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s);"
     assert browser.run(f"{injected} window.ran === undefined") is True
+
+
+@pytest.mark.parametrize("name", ["regions", "several"])
+def test_on_a_phone_every_candidate_of_every_region_is_in_sight(browser, pages, name):
+    browser.open(pages[name], width=390)
+    found = browser.run(
+        """[...document.querySelectorAll(".regions tbody td")].map(cell => {
+            const seen = cell.getBoundingClientRect();
+            return [cell.dataset.head, seen.right <= innerWidth && seen.width > 100];
+        })"""
+    )
+    heads = ["The data say", *selection(name).regions.values]
+    assert [head for head, _ in found] == heads * len(selection(name).regions.table)
+    assert all(shown for _, shown in found)

@@ -1,5 +1,7 @@
 """A new case runs as it is written, for meshes with and without names, and what does not fit is said."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from skfem import Basis, ElementTriP1, MeshTri
@@ -66,6 +68,13 @@ def test_a_field_with_another_name(files, capsys):
     assert "wrong/case.toml is written, and is to be edited:" in (said := capsys.readouterr().err)
     assert "'source'; expected one called 'parameter'" in said
     assert [path.name for path in (files / "wrong").iterdir()] == ["case.toml"]
+
+
+def test_a_column_with_another_name(files, capsys):
+    Path("heads.csv").write_text("x,y,head\n0.5,0.5,1.0\n", encoding="utf-8")
+    assert main(["new", "case", "--mesh", "plain.vtk", "--data", "heads.csv", "--std", "0.1"]) == 2
+    message = "expected one called 'value'; rename yours, or name it in the case file under data.columns"
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
