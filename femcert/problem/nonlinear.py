@@ -184,7 +184,8 @@ class NonlinearProblem(EquationProblem):
         C = self._coupling(u, q)
         if not np.all(np.isfinite(C.data)):
             raise SolveError("the parameter derivative has NaN or infinite entries")
-        self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(C if len(self.free) == len(u) else C[self.free]))
+        rows = C if len(self.free) == len(u) else C[self.free]
+        self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(rows))
         return self._latest
 
     def curvature_at(self, point: Tangent, data: Data | None) -> Curvature | None:

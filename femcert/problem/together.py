@@ -1,7 +1,7 @@
 """Experiments with one operator, solved in one batch: ``J_i = -H_i A^-1 C_i`` for many i.
 
-Experiments with equal operators have the same factorization (see `femcert.linalg.SharedFactors`), which they are grouped
-by. A factorization solves for a batch of right-hand sides faster than for one after the other; and adjoint states of
+Experiments with equal operators have the same factorization (see `femcert.linalg.SharedFactors`), by which they are
+grouped. A factorization solves for a batch of right-hand sides faster than for one after the other; and adjoint states of
 readings that several experiments have in common serve all of them.
 """
 
@@ -76,7 +76,7 @@ def pulled(chains: Sequence[Chain], weights: Sequence[Array]) -> Array:
 
 
 def matrices(chains: Sequence[Chain], columns: Any) -> Array:
-    """``J_i columns``, stacked: by forward solves, or by adjoint ones for all different readings, if these are fewer."""
+    """``J_i columns``: by forward solves, or by adjoint ones for all different readings, whichever are fewer."""
     found: dict[int, Array] = {}
     for group in _groups(chains):
         of_group = [chains[i] for i in group]
