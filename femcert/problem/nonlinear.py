@@ -40,6 +40,7 @@ class Tangent(Linearization):
     """
 
     at: Array
+    chain: Chain
 
     def __init__(
         self, problem: NonlinearProblem, at: Array, state: Array, factor: Factorization, coupling: Any

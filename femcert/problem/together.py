@@ -1,8 +1,8 @@
 """Experiments with one operator, solved in one batch: ``J_i = -H_i A^-1 C_i`` for many i.
 
 Experiments with equal operators have the same factorization (see `femcert.linalg.SharedFactors`), by which they are
-grouped. A factorization solves for a batch of right-hand sides faster than for one after the other; and adjoint states of
-readings that several experiments have in common serve all of them.
+grouped. A factorization solves for a batch of right-hand sides faster than for one after the other, and the adjoint
+states of readings that several experiments have in common serve all of them.
 """
 
 from __future__ import annotations
