@@ -37,7 +37,18 @@ def test_without_data_or_network(name, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_radar_without_torch(measured):
+    """One clear line."""
+    start = f"runpy.run_path({str(DEMOS / 'ex14_crosshole_radar.py')!r}, run_name='__main__')"
+    command = [sys.executable, "-c", f"import runpy, sys; sys.modules['torch'] = None; sys.argv = ['demo']; {start}"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 1
+    assert "pip install 'femcert[learn]'" in found.stdout
+
+
 def test_crosshole_radar(measured):
+    pytest.importorskip("torch")
     results = measured("ex14_crosshole_radar").results
     # The script has checked what it claims; here is what its first lines say.
     (rays, blocks), signs = results.checks.values(), results.signs
@@ -55,6 +66,12 @@ def test_crosshole_radar(measured):
     # The layer is no member of the ball, but the claim is that of a mean that one might have.
     assert results.evidence.p_value > 0.05
     assert results.evidence.least_norm.value < 2.0
+    # The network's answer: nothing of it is refuted, and it is not taken. Its last digits are those of the training.
+    assert results.evidence.explains(results.candidates["network"].parameter)
+    assert results.refutations["network"].refuted == []
+    radii = [certificate.radius.value for certificate in (results.selection.baseline, results.selection.learned)]
+    assert radii[0] == pytest.approx(4.92, abs=0.05)
+    assert 1.05 < radii[1] / radii[0] < 1.25
 
 
 def test_limited_angle_xray(measured):
