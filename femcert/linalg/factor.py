@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,20 +303,28 @@ class SharedFactors:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[tuple[Any, ...], Factorization] = WeakValueDictionary()
+        # The matrix that came last, by identity, and its digest.
+        self._last: tuple[Callable[[], Any], Any] = (lambda: None), None
 
     def __call__(
         self, matrix: Any, *, definite: bool, name: str = "operator", to_rounding: bool = False
     ) -> Factorization:
         """See `Factorization`."""
-        A = csc_matrix(matrix)
-        digest = hashlib.blake2b(digest_size=32)
-        for part in (A.data, A.indices, A.indptr):
-            digest.update(part.tobytes())
-        key = (A.shape, A.dtype.str, digest.digest(), definite, to_rounding, choose(A) if definite else None)
+        if self._last[0]() is not matrix:
+            self._last = ref(matrix), _digest(csc_matrix(matrix))
+        choice = choose(matrix) if definite else None
+        key = (*self._last[1], definite, to_rounding, choice)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Factorization(A, definite=definite, name=name, to_rounding=to_rounding)
+            found = self._known[key] = Factorization(matrix, definite=definite, name=name, to_rounding=to_rounding)
         return found
+
+
+def _digest(A: Any) -> tuple[Any, ...]:
+    digest = hashlib.blake2b(digest_size=32)
+    for part in (A.data, A.indices, A.indptr):
+        digest.update(part)
+    return A.shape, A.dtype.str, digest.digest()
 
 
 def _solver(A: Any, choice: Choice, definite: bool, name: str) -> Any:

@@ -85,6 +85,10 @@ class DiffusionPattern:
         self._at_vertex = coo_matrix((np.full(2 * len(i), -1.0), ends), shape=(n, len(i))).tocsr()
         self._pattern = _edge_pattern(i, j, n)
         self._volumes, self._areas = basis.dx, basis.dx.sum(axis=1)
+        gradients = np.stack([shape[0].grad[:, :, 0] for shape in basis.basis], axis=2)
+        starts = np.arange(0, 3 * mesh.nelements + 1, 3)
+        places = mesh.t.T.ravel()
+        self._derivatives = [csr_matrix((d.ravel(), places, starts), shape=(mesh.nelements, n)) for d in gradients]
 
     def matrix(self, conductivity: Array) -> Any:
         """``(a grad phi_j, grad phi_i)`` (CSR), a at the quadrature points of the basis, or one number an element."""
@@ -92,6 +96,12 @@ class DiffusionPattern:
         weight = conductivity[:, 0] * self._areas if one else np.sum(conductivity * self._volumes, axis=1)
         edges = self._couplings @ weight
         return _filled(self._pattern, edges, self._at_vertex @ edges)
+
+    def slopes(self, u: Array) -> Any:
+        """``grad u . grad phi_i`` on each triangle, a column for each vertex i (CSR)."""
+        entries = sum((d @ u)[:, None] * d.data.reshape(-1, 3) for d in self._derivatives)
+        d = self._derivatives[0]
+        return csr_matrix((entries.ravel(), d.indices, d.indptr), shape=d.shape)
 
 
 def _gradient_products(basis: Basis) -> list[Array]:

@@ -22,6 +22,7 @@ from .noise import gaussian_radius
 from .sensors import Sensors
 from .space import ParameterSpace, check_space
 from .states import StateEquation
+from .together import OneSolve
 
 
 class Problem(Shown, ABC):
@@ -120,6 +121,10 @@ class Problem(Shown, ABC):
 
     def solve(self, parameter: Any) -> Array | None:
         """The state that belongs to a parameter (dof vectors); None where candidates have none."""
+        return None
+
+    def one_solve(self, parameter: Any) -> OneSolve | None:
+        """The solve that `linearize` at a parameter waits for, if it is one, so that several can be done together."""
         return None
 
     def predict(self, state: Any, parameter: Any) -> Array:

@@ -13,11 +13,13 @@ from skfem.helpers import dot, grad
 
 from ..checks import Array, freeze_sparse, frozen
 from ..errors import InputError
-from ..mesh.assembly import DiffusionPattern, diffusion_matrix, is_linear_on_triangles
+from ..mesh.assembly import diffusion_matrix, is_linear_on_triangles
 from ..mesh.elements import check_state_basis, mass_matrix, mass_share
 from ..mesh.geometry import bend, dirichlet_eigenvalue
+from ..mesh.vectors import is_vector
 from .boundary import Value
 from .coefficients import Coefficient, at_quadrature, check_sign
+from .conduction import Conduction, conduction_on
 from .curvature import ConductivityCurvature, conductivity_curvature
 from .data import Data
 from .linear import LinearProblem
@@ -155,7 +157,7 @@ class EllipticCoefficient(NonlinearProblem):
         def slope(q: Any) -> Any:
             return conductivity(q) if transform == "exp" else 1.0
 
-        self._conductivity = conductivity
+        self._conductivity, self._slope = conductivity, slope
         super().__init__(
             basis,
             equation=LinearForm(lambda v, w: conductivity(w["q"]) * dot(grad(w["u"]), grad(v)) - f * v),
@@ -169,32 +171,40 @@ class EllipticCoefficient(NonlinearProblem):
             linear_in_state=True,
             definite=True,
         )
-        self._assembled: tuple[Array, Any] | None = None
         self._source = Given(0.0 if source is None else source, "source")
         self._load = frozen(asm(LinearForm(lambda v, w: f * v), basis))
 
     @cached_property
-    def _diffusion(self) -> DiffusionPattern | None:
+    def _conduction(self) -> Conduction | None:
         """On linear triangles, what makes matrices of new conductivities cheap."""
-        return DiffusionPattern(self.basis) if is_linear_on_triangles(self.basis) else None
+        home = self.parameters.basis
+        if is_vector(home) or not is_linear_on_triangles(self.basis):
+            return None
+        return conduction_on(self.basis, home, self.transform, self._conductivity, self._slope)
 
     def _operator(self, u: Array, q: Array) -> Any:
-        if self._diffusion is None:
+        if self._conduction is None:
             return super()._operator(u, q)
-        # Residual and derivative of one parameter need the same matrix.
-        if self._assembled is None or not np.array_equal(self._assembled[0], q):
-            A = self._diffusion.matrix(self._conductivity(np.asarray(self._terms[0].parameters(q)["q"])))
-            self._assembled = q.copy(), A if self.boundary.operator is None else A + self.boundary.operator
-        return self._assembled[1]
+        return self._conduction.at(q).operators(self.boundary.operator, self.free)[0]
+
+    def _on_free(self, u: Array, q: Array) -> Any:
+        if self._conduction is None:
+            return super()._on_free(u, q)
+        return self._conduction.at(q).operators(self.boundary.operator, self.free)[1]
 
     def _equation(self, u: Array, q: Array) -> Array:
-        if self._diffusion is None:
+        if self._conduction is None:
             return super()._equation(u, q)
         R = self._operator(u, q) @ u - self._load
         if self.boundary.load is not None:
             R = R - self.boundary.load
         R[self.boundary.prescribed] = 0.0
         return np.asarray(R)
+
+    def _coupling(self, u: Array, q: Array) -> Any:
+        if self._conduction is None:
+            return super()._coupling(u, q)
+        return self._conduction.coupling(u, q)
 
     def strong(self, parameter: Any) -> StrongForm:
         """The strong form with the conductivity ``a(parameter)``."""

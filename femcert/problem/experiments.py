@@ -17,6 +17,7 @@ from .base import Problem, check_problem
 from .data import Data
 from .forward import Linearization, LinearMap
 from .space import ParameterSpace, check_space
+from .together import Chain, applied, finish_all, matrices, pulled
 
 
 class Experiments(Problem):
@@ -89,10 +90,14 @@ class Experiments(Problem):
         if self.forward is not None:
             return self.forward
         q = self.check_parameter(at)
+        waiting = [problem.one_solve(q) for problem in self.problems]
+        finish_all([one for one in waiting if one is not None])
         return StackedLinearization(self.parameters, [problem.linearize(q) for problem in self.problems], q)
 
     def predict(self, state: Any, parameter: Any) -> Array:
-        """Each experiment by its own solve."""
+        """Of each experiment; those with one operator are solved together."""
+        if self.forward is None:
+            return self.linearize(parameter).predicted
         return np.concatenate([problem.predict(problem.solve(parameter), parameter) for problem in self.problems])
 
     def split_data(self, data: Data) -> list[Array]:
@@ -133,6 +138,12 @@ class StackedLinearization(Linearization):
         self.observation_count = sum(self._counts)
 
     @cached_property
+    def _chains(self) -> list[Chain] | None:
+        """Of all parts; None where some have none."""
+        known = [part.chain for part in self.parts if part.chain is not None]
+        return known if len(known) == len(self.parts) else None
+
+    @cached_property
     def offset(self) -> Array:
         """Stacked."""
         return frozen(np.concatenate([part.offset for part in self.parts]))
@@ -151,16 +162,22 @@ class StackedLinearization(Linearization):
 
     def apply(self, fields: Any) -> Array:
         """Stacked."""
+        if self._chains is not None:
+            return applied(self._chains, fields)
         return np.vstack([part.apply(fields) for part in self.parts])
 
     def adjoint(self, weights: Array) -> Array:
         """Summed."""
         pieces = np.split(weights, np.cumsum(self._counts)[:-1])
+        if self._chains is not None:
+            return pulled(self._chains, pieces)
         return np.asarray(sum(part.adjoint(piece) for part, piece in zip(self.parts, pieces, strict=True)))
 
     @cached_property
     def matrix(self) -> Array:
         """Stacked."""
+        if self._chains is not None:
+            return frozen(matrices(self._chains, self.parameters.matrix))
         return frozen(np.vstack([part.matrix for part in self.parts]))
 
     def pulled(self, weights: Array) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .curvature import Curvature
     from .data import Data
     from .space import ParameterSpace
+    from .together import Chain
 
 # Columns per batch of right-hand sides: enough for the solver, few enough for memory at 1e6 dofs.
 BATCH = 16
@@ -64,11 +65,14 @@ class Linearization(ABC):
         Length m of the data vector.
     at
         The parameter (dof vector) about which it was made; None: it holds everywhere.
+    chain
+        Where it is ``-H A^-1 C``, its parts; `Experiments` solve those with one A together.
     """
 
     parameters: ParameterSpace
     observation_count: Any
     at: Array | None = None
+    chain: Chain | None = None
     _normal: tuple[Data | None, Normal] | None = None
 
     @property

@@ -32,9 +32,9 @@ class ForwardMap(SizedMap, Problem):
     Parameters
     ----------
     given
-        F: a matrix ``(m, N)``, sparse or dense; or a pair of functions ``(apply, adjoint)`` of one vector each, from N
-        parameters to m data and back, such as ``(A.matvec, A.rmatvec)`` of a linear operator of SciPy or PyLops. They
-        are compared on random vectors, ``(F x) . w = x . (F' w)``, as soon as they come.
+        F: a matrix ``(m, N)``, sparse or dense; a linear operator of SciPy or PyLops; or a pair of functions ``(apply,
+        adjoint)`` of one vector each, from N parameters to m data and back. Functions are compared on random vectors,
+        ``(F x) . w = x . (F' w)``, as soon as they come.
     parameters
         The admissible class on the N parameters. Default: all of them, a `CoordinateSpace` with the norm of `gram`.
     gram
@@ -75,6 +75,12 @@ class ForwardMap(SizedMap, Problem):
         if parameters is not None and gram is not None:
             raise InputError("both parameters and gram came; the norm of the parameters is that of their class")
         self.accuracy = number(accuracy, "accuracy", above=0.0)
+        if callable(getattr(given, "matvec", None)) and callable(getattr(given, "rmatvec", None)):
+            # A linear operator of SciPy or PyLops.
+            columns = int(given.shape[1])
+            given, size = (given.matvec, given.rmatvec), columns if size is None else size
+            if columns != (known := _announced(parameters, gram, size)):
+                raise InputError(f"the operator has {columns} columns; expected {known}, one for each parameter")
         functions = isinstance(given, (tuple, list)) and len(given) == 2 and all(callable(each) for each in given)
         self._matrix = None if functions else _checked(given)
         if self._matrix is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from skfem import Basis, BilinearForm, LinearForm
@@ -15,11 +15,12 @@ from .base import EquationProblem
 from .boundary import Value
 from .curvature import Curvature
 from .data import Data
-from .forward import ROUNDING, Linearization, dense
+from .forward import ROUNDING, Linearization
 from .sensors import Sensors
 from .space import ParameterSpace
 from .states import Energy
 from .terms import derivatives_of, terms_of
+from .together import Chain, OneSolve, applied, pulled
 
 MOST_NEWTON_STEPS = 50
 MOST_HALVINGS = 30
@@ -39,18 +40,19 @@ class Tangent(Linearization):
     """
 
     at: Array
+    chain: Chain
 
     def __init__(
         self, problem: NonlinearProblem, at: Array, state: Array, factor: Factorization, coupling: Any
     ) -> None:
         self.problem, self.parameters = problem, problem.parameters
         self.at, self.state, self.factor, self.coupling = at, state, factor, coupling
-        self._sensors = problem.sensors.matrix[:, problem.free]
+        self.chain = Chain(problem.sensors.matrix[:, problem.free], factor, coupling)
 
     @property
     def observation_count(self) -> int:
         """Length of the data vector."""
-        return int(self._sensors.shape[0])
+        return int(self.chain.sensors.shape[0])
 
     @property
     def predicted(self) -> Array:
@@ -64,11 +66,11 @@ class Tangent(Linearization):
 
     def apply(self, fields: Any) -> Array:
         """``-H R_u^-1 R_q`` for columns of parameter dofs."""
-        return -np.asarray(self._sensors @ self.factor.solve(dense(self.coupling @ fields)))
+        return applied([self.chain], fields)
 
     def adjoint(self, weights: Array) -> Array:
         """Its transpose, by adjoint solves."""
-        return -np.asarray(self.coupling.T @ self.factor.solve_transposed(dense(self._sensors.T @ weights)))
+        return pulled([self.chain], [weights])
 
     def curvature(self, data: Data | None) -> Curvature | None:
         """What is known of how the Jacobian changes."""
@@ -158,8 +160,33 @@ class NonlinearProblem(EquationProblem):
         q = self.check_parameter(at)
         if self._latest is not None and np.array_equal(self._latest.at, q):
             return self._latest
-        u, factor = self._newton(q)
-        self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(self._coupling(u, q)[self.free]))
+        one = self.one_solve(q)
+        if one is None:
+            return self._tangent(q, *self._newton(q))
+        one.finish(one.factor.solve(one.right))
+        return cast(Tangent, self._latest)
+
+    def one_solve(self, parameter: Any) -> OneSolve | None:
+        """The solve that gives the state of a parameter; None where it takes several, or is known already."""
+        q = self.check_parameter(parameter)
+        if not self.linear_in_state or (self._latest is not None and np.array_equal(self._latest.at, q)):
+            return None
+        u = self.boundary.values.copy()
+        R = self._equation(u, q)
+        A, factor = self._derivative(u, q)
+
+        def finish(solution: Array) -> None:
+            u[self.free] -= solution
+            self._tangent(q, self._checked_step(u, q, A, float(np.linalg.norm(R))), factor)
+
+        return OneSolve(factor, R[self.free], finish)
+
+    def _tangent(self, q: Array, u: Array, factor: Factorization) -> Tangent:
+        C = self._coupling(u, q)
+        if not np.all(np.isfinite(C.data)):
+            raise SolveError("the parameter derivative has NaN or infinite entries")
+        rows = C if len(self.free) == len(u) else C[self.free]
+        self._latest = Tangent(self, frozen(q), frozen(u), factor, freeze_sparse(rows))
         return self._latest
 
     def curvature_at(self, point: Tangent, data: Data | None) -> Curvature | None:
@@ -201,14 +228,15 @@ class NonlinearProblem(EquationProblem):
         A = _real(sum(term.matrix(u, q) for term in self._state_terms), "state derivative")
         return A if self.boundary.operator is None else A + self.boundary.operator
 
+    def _on_free(self, u: Array, q: Array) -> Any:
+        return self._operator(u, q)[self.free][:, self.free]
+
     def _coupling(self, u: Array, q: Array) -> Any:
         C = _real(sum(term.matrix(u, q) for term in self._parameter_terms), "parameter derivative")
-        if not np.all(np.isfinite(C.data)):
-            raise SolveError("the parameter derivative has NaN or infinite entries")
         return C
 
     def _derivative(self, u: Array, q: Array) -> tuple[Any, Factorization]:
-        A = self._operator(u, q)[self.free][:, self.free]
+        A = self._on_free(u, q)
         name = "derivative of the state equation"
         return A, self.factorize(A, definite=self.definite, name=name, to_rounding=True)
 
@@ -217,11 +245,9 @@ class NonlinearProblem(EquationProblem):
         R = self._equation(u, q)
         start = size = float(np.linalg.norm(R))
         for _ in range(MOST_NEWTON_STEPS):
-            A, factor = self._derivative(u, q)
+            factor = self._derivative(u, q)[1]
             step = np.zeros_like(u)
             step[self.free] = -factor.solve(R[self.free])
-            if self.linear_in_state:
-                return self._checked_step(u + step, q, A, start), factor
             if not size > 1e-12 * start:
                 return u, factor
             u, R, fresh = self._halve(u, step, q, size)

@@ -140,7 +140,8 @@ def source_equation(problem: Problem) -> StateEquation:
     who, space = "guarantee='continuous'", problem.parameters
     what = "a map in closed form, or one elliptic equation with an unknown source, as EllipticSource has it"
     equation = problem.states[0] if len(problem.states) == 1 else None
-    zero = None if equation is None else strong_form(equation, np.zeros(space.basis.N))
+    inside = equation is not None and space.basis is not None
+    zero = strong_form(equation, np.zeros(space.basis.N)) if equation is not None and inside else None
     if equation is None or zero is None or zero.unknown != "source":
         return required(None, who, what, problem)
     q = np.asarray(space.matrix @ np.cos(1.0 + np.arange(space.dimension)))

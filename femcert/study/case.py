@@ -94,7 +94,7 @@ from ..certificate import Rule
 from ..checks import kind_of, known_keys, naming, number
 from ..errors import InputError
 from ..evidence import Functional
-from ..problem import Data, EllipticSource, Experiments, HeatInitial, Problem, RegionSensors, RegionSpace
+from ..problem import Data, EllipticSource, Experiments, Problem, RegionSensors, RegionSpace
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
 from ..selection import Selection, no_harm
@@ -106,19 +106,20 @@ from .keys import Table, check_choice, parsed_file, shown
 from .kinds import CLASSES, RULES, read_mesh
 from .level import Case
 from .measurements import Measurements
-from .outputs import files_of, labels_of
+from .outputs import files_for, files_of, labels_of
+from .physics import VECTORS
 from .refinement import Plan
 from .sampled import read_truths
 from .truths import BOUNDING, admissible, regions_of
 
 Made = TypeVar("Made")
 
-COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source"})
+COEFFICIENTS = frozenset({"conductivity", "reaction", "diffusivity", "source", "capacity", "young"})
 SECTIONS = (
     "case", "mesh", "problem", "boundary", "class", "sensors", "data", "experiment", "regions", "baseline", "candidate",
     "rule", "output",
 )  # fmt: skip
-NEEDED = ("mesh", "problem", "class", "sensors", "data", "candidate")
+NEEDED = ("mesh", "problem", "class", "data", "candidate")
 REFINED_SECTIONS = ("mesh", "problem", "boundary", "study")
 
 
@@ -287,7 +288,8 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     tolerance = number(more.get("tolerance", 0.0), "rule.tolerance", least=0.0)
     rule: Rule | None = None if decides is None else decides()
     asked = Table.read(record["regions"], "regions", regions_of) if "regions" in record else None
-    files = files_of(record.get("output", {}))
+    output = record.get("output", {})
+    files_of(output)
     named = [*candidates.values(), *([] if solver is None else [solver])]
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     if rule is not None and decides is not None and "samples" in decides.values:
@@ -301,7 +303,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
         rule=rule,
         tolerance=tolerance,
         regions=None if asked is None else asked(parameters=problem.parameters),
-        files=files,
+        files=files_for(problem, output),
         inputs={
             f"{table.key}.{key}": folder / table.values[key]
             for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in named))
@@ -335,8 +337,10 @@ def _problem_and_data(
     if any(part.degree != degree for part in parts):
         raise InputError("problem.degree differs between the experiments; expected one for all")
     with stage("problem", f"{mesh.nelements:,} elements"):
-        basis = state_basis(mesh, degree)
-        space = cache(lambda: admissible(admitted, basis, folder))
+        vector = parts[0].section.kind in VECTORS
+        basis = state_basis(mesh, degree, vector=vector)
+        scalar = vector and parts[0].section.values.get("unknown") == "stiffness"
+        space = cache(lambda: admissible(admitted, state_basis(mesh, degree) if scalar else basis, folder))
         found = []
         for part in parts:
             with said_before(part.words):
@@ -350,17 +354,20 @@ def _problem_and_data(
 def _experiment(part: Part, basis: Basis, space: Callable[[], ParameterSpace], folder: Path) -> tuple[Problem, Data]:
     """The problem and the data of a part."""
     section, mesh = part.section, basis.mesh
-    conditions = boundary_values(part.boundary, mesh, section)
+    conditions = boundary_values(part.boundary, mesh, section, vector=section.kind in VECTORS)
     measured = part.dataset.read(mesh.dim(), folder)
     data = part.data(measured, folder)
     values = _with_times(section, measured)
-    if (announced := _announced(part.sensors)) is not None:
-        # Before they are built: a typing error may demand more than fits into memory.
-        times = values.get("times", [1])
-        _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
-    sensors = _sensors(part.sensors, basis, measured)
     values = {**values, **_coefficients(section, mesh)}
-    problem = section(values=values, basis=basis, parameters=space(), sensors=sensors, **conditions)
+    if part.sensors is not None:
+        if (announced := _announced(part.sensors)) is not None:
+            # Before they are built: a slip of the keyboard may ask for more than fits into memory.
+            times = values.get("times", [1])
+            _check_count(data, announced * (len(times) if isinstance(times, list) else 1))
+        conditions["sensors"] = _sensors(part.sensors, basis, measured)
+    elif measured.points is not None or measured.regions is not None:
+        raise InputError(f"the data have places; a problem of kind {section.kind!r} reads voltages in their order")
+    problem: Problem = section(values=values, basis=basis, parameters=space(), **conditions)
     _check_count(data, problem.observation_count)
     return problem, data
 
@@ -394,7 +401,7 @@ def _announced(sensors: Table) -> int | None:
 
 def _with_times(section: Table, measured: Measurements) -> dict[str, Any]:
     """The values of the problem, with the times that the data say."""
-    if section.make is not HeatInitial:
+    if "times" not in section.arguments:
         if measured.times is not None:
             raise InputError(f"data.file has a column of times; a problem of kind {section.kind!r} has none")
         return section.values

@@ -29,7 +29,7 @@ class Part:
 
     words: str
     section: Table
-    sensors: Table
+    sensors: Table | None
     dataset: Dataset
     boundary: Any
     model: Table | None = None
@@ -39,7 +39,12 @@ class Part:
         """From a whole case."""
         section = Table.read(record["problem"], "problem", PROBLEMS, ("degree",))
         check_choice(section.more.get("degree", 1), (1, 2), "problem.degree")
-        sensors = Table.read(record["sensors"], "sensors", SENSORS)
+        read = "sensors" in section.parameters
+        if read != ("sensors" in record):
+            came = "section [sensors] is missing" if read else "sensors is given"
+            has = "" if read else f"; a problem of kind {section.kind!r} has none"
+            raise InputError(f"{came}{has}")
+        sensors = Table.read(record["sensors"], "sensors", SENSORS) if read else None
         dataset: Dataset = Table.read(record["data"], "data", Dataset)()
         model = None if dataset.model is None else Table.read(dataset.model, "data.model", with_model_error)
         return cls(words, section, sensors, dataset, record.get("boundary", {}), model)

@@ -40,6 +40,7 @@ from ..problem import (
     RegionSpace,
     SineSpace,
     Tomography,
+    TraceSpace,
 )
 from ..problem.sensors import Sensors
 from ..problem.space import ParameterSpace
@@ -47,6 +48,7 @@ from ..selection import GaussNewton, Tikhonov
 from ..timing import stage
 from .expression import Expression
 from .keys import checked_text, shown
+from .physics import elasticity, electrode_model, parabolic
 from .sampled import calibrated, conformal, linear_map, operator
 
 MOST_NAME = 80
@@ -92,6 +94,11 @@ def function_space(basis: Basis, functions: Any, *, inner: str = "l2") -> Functi
     return space
 
 
+def trace_space(basis: Basis, *, boundary: str, inner: str = "l2") -> TraceSpace:
+    """All traces on a named part of the boundary."""
+    return TraceSpace(basis, boundary, inner=inner)
+
+
 def candidate_of(
     problem: Problem,
     folder: Path,
@@ -125,6 +132,9 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {
     "elliptic-coefficient": EllipticCoefficient,
     "heat-initial": HeatInitial,
     "tomography": tomography,
+    "parabolic": parabolic,
+    "electrodes": electrode_model,
+    "elasticity": elasticity,
 }
 CLASSES: dict[str, Callable[..., ParameterSpace]] = {
     "eigenmodes": EigenmodeSpace,
@@ -134,6 +144,7 @@ CLASSES: dict[str, Callable[..., ParameterSpace]] = {
     "coarse": CoarseSpace,
     "functions": function_space,
     "full": FullSpace,
+    "trace": trace_space,
 }
 SENSORS: dict[str, Callable[..., Sensors]] = {
     "points": PointSensors,

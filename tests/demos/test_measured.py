@@ -39,7 +39,20 @@ def test_without_data_or_network(name, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_radar_without_torch(measured, tmp_path):
+    """One clear line."""
+    (tmp_path / "torch.py").write_text("raise ImportError('none here')", encoding="utf-8")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(DEMOS / "ex14_crosshole_radar.py"), str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.splitlines()) == 1
+    assert "pip install 'femcert[learn]'" in found.stdout
+
+
 def test_crosshole_radar(measured):
+    pytest.importorskip("torch")
     results = measured("ex14_crosshole_radar").results
     # The script has checked what it claims; here is what its first lines say.
     (rays, blocks), signs = results.checks.values(), results.signs
@@ -57,6 +70,12 @@ def test_crosshole_radar(measured):
     # The layer is no member of the ball, but the claim is that of a mean that one might have.
     assert results.evidence.p_value > 0.05
     assert results.evidence.least_norm.value < 2.0
+    # The network's answer: nothing of it is refuted, and it is not taken. Its last digits are those of the training.
+    assert results.evidence.explains(results.candidates["network"].parameter)
+    assert results.refutations["network"].refuted == []
+    radii = [certificate.radius.value for certificate in (results.selection.baseline, results.selection.learned)]
+    assert radii[0] == pytest.approx(4.92, abs=0.05)
+    assert 1.05 < radii[1] / radii[0] < 1.25
 
 
 def test_limited_angle_xray(measured):

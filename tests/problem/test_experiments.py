@@ -120,6 +120,42 @@ def test_currents_through_one_conductivity():
     assert fc.stability(several, at=q).constant.value == pytest.approx(1.0 / sigma, rel=1e-8)
 
 
+@pytest.mark.parametrize("modes", [2, 6, None])
+def test_batches_are_the_assembled_block_system(modes):
+    """Nonlinear: with one operator, another one, and one experiment twice; by forward and by adjoint solves."""
+    basis = unit_basis("tri P1", 6)
+    space = fc.FullSpace(basis) if modes is None else fc.CosineSpace(basis, modes)
+    sensors = [fc.BoundarySensors(basis, boundary=name, count=n) for name, n in (("top", 5), ("bottom", 3))]
+    parts = [("left", "right", 0), ("left", "right", 1), ("right", "left", 0), ("left", "right", 0)]
+
+    def problem(fixed, driven, kind):
+        return fc.EllipticCoefficient(
+            basis, parameters=space, sensors=sensors[kind], dirichlet={fixed: 0.0}, neumann={driven: 1.0 + kind}
+        )
+
+    problems = [problem(*part) for part in parts]
+    several = fc.Experiments([*problems, problems[0]])
+    q = basis.doflocs[0] * (1.0 - basis.doflocs[1])
+    before = factorization_count()
+    point = several.linearize(q)
+    assert factorization_count() - before == 2
+    alone = [problem(*part) for part in [*parts, parts[0]]]
+    pairs = [each.derivatives(each.solve(q), q) for each in alone]
+    A = block_diag([A[each.free][:, each.free] for each, (A, _) in zip(alone, pairs, strict=True)]).toarray()
+    C = vstack([C[each.free] for each, (_, C) in zip(alone, pairs, strict=True)])
+    H = block_diag([each.sensors.matrix[:, each.free] for each in alone])
+    J = -H @ np.linalg.solve(A, (C @ space.matrix).toarray() if modes is None else C @ space.matrix)
+    size = np.abs(J).max()
+    np.testing.assert_allclose(point.matrix, J, rtol=0, atol=1e-12 * size)
+    data = np.concatenate([each.observe(each.solve(q)) for each in alone])
+    np.testing.assert_allclose(point.predicted, data, rtol=0, atol=1e-12 * np.abs(data).max())
+    rng = np.random.default_rng(0)
+    c, w = rng.standard_normal((space.dimension, 20)), rng.standard_normal((len(J), 20))
+    fields = np.asarray(space.matrix @ c)
+    np.testing.assert_allclose(point.apply(fields), J @ c, rtol=0, atol=1e-11 * size)
+    np.testing.assert_allclose(space.matrix.T @ point.adjoint(w), J.T @ w, rtol=0, atol=1e-11 * size)
+
+
 def test_a_page_has_a_row_for_each_experiment(tmp_path):
     space, problems = currents(3)
     several = fc.Experiments(problems)

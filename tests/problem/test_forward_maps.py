@@ -153,3 +153,11 @@ def test_pylops():
     problem = fc.ForwardMap((operator.matvec, operator.rmatvec), size=40)
     q = np.sin(np.linspace(0.0, 3.0, 40))
     np.testing.assert_allclose(problem.predict(None, q), operator @ q, atol=1e-14)
+
+
+def test_linear_operators_come_as_they_are():
+    given = aslinearoperator(F)
+    for options in ({}, {"size": 5}, {"parameters": fc.CoordinateSpace(5, gram=G)}):
+        np.testing.assert_allclose(fc.ForwardMap(given, **options).matrix, F, rtol=1e-12)
+    with pytest.raises(fc.InputError, match="5 columns; expected 6"):
+        fc.ForwardMap(given, parameters=fc.CoordinateSpace(6))

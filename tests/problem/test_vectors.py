@@ -283,6 +283,79 @@ def test_coverage():
     assert beyond + refused <= most
 
 
+def drawn(problem, size, rng):
+    """A truth of the class, its data at 90 %, and the noise's deviation."""
+    truth = problem.parameters.field(size * rng.standard_normal(problem.parameters.dimension))
+    exact = problem.predict(problem.solve(truth), truth)
+    std = 0.02 * np.abs(exact).max()
+    return truth, fc.Data.gaussian(exact + std * rng.standard_normal(exact.size), std=std, confidence=0.9)
+
+
+# A claim at 90 % that holds is missed more often than that, in 200 draws, with probability 1e-4.
+MOST_MISSED = binom.ppf(1.0 - 1e-4, 200, 0.1)
+RULES = {
+    "exact": fc.ExactRadius(),
+    "residual": fc.ResidualRadius(),
+    "operational": fc.OperationalRadius(pde=0.1, bc=0.1, optimality=0.1),
+    "dominance": fc.Dominance(),
+}
+
+
+def test_coverage_of_tractions():
+    """Intervals, the radii of all rules that there are for it, and what is handed out, over 200 draws."""
+    basis = square(2)
+    space = fc.TraceSpace(basis, "right", functions=shapes())
+    problem = body_force(basis, space, dirichlet={"left": 0.0})
+    rng, missed = np.random.default_rng(6), dict.fromkeys([*RULES, "interval", "worse"], 0)
+    for seed in range(200):
+        truth, data = drawn(problem, 1.0, rng)
+        flux = fc.Flux(basis, "right", component=seed % 2)
+        interval = fc.evidence(problem, data).interval(flux)
+        missed["interval"] += not interval.contains(flux.value(space, truth))
+        baseline = fc.Tikhonov(weight=1e-4)(problem, data)
+        other = truth + space.field(0.3 * rng.standard_normal(4))
+        learned = fc.Candidate(problem.solve(other), other)
+        errors = [space.norm(each.parameter - truth) for each in (baseline, learned)]
+        for name, rule in RULES.items():
+            try:
+                radius = fc.certify(problem, data, baseline, rule).radius
+            except fc.InconsistentError:
+                missed[name] += 1
+                continue
+            assert radius.side == "upper"
+            missed[name] += errors[0] > radius
+        found = fc.no_harm(problem, data, baseline=baseline, learned=learned, rule=fc.Dominance())
+        missed["worse"] += found.accepted and errors[1] > errors[0]
+    assert max(missed.values()) <= MOST_MISSED, missed
+    data = problem.simulate(truth, noise=0.01)
+    with pytest.raises(fc.UncertifiedError, match="a LinearProblem does not offer it"):
+        fc.certify(problem, data, baseline, fc.GuaranteedRadius())
+
+
+def test_coverage_of_stiffnesses():
+    """Linearized rules give an estimate, which holds as often as it says; the others say what is missing."""
+    problem = soft_part(square(2))
+    # A candidate that no optimization made reports no optimality.
+    rules = {"residual": fc.ResidualRadius(), "operational": fc.OperationalRadius(pde=0.1, bc=0.1, optimality=0.0)}
+    rng, missed = np.random.default_rng(7), dict.fromkeys(rules, 0)
+    for _ in range(200):
+        truth, data = drawn(problem, 0.3, rng)
+        near = truth + problem.parameters.field(0.05 * rng.standard_normal(2))
+        found = fc.Candidate(problem.solve(near), near)
+        for name in missed:
+            try:
+                radius = fc.certify(problem, data, found, rules[name]).radius
+            except fc.InconsistentError:
+                missed[name] += 1
+                continue
+            assert radius.side == "estimate"
+            missed[name] += problem.parameters.norm(found.parameter - truth) > radius.value
+    assert max(missed.values()) <= MOST_MISSED, missed
+    for name in ("exact", "dominance"):
+        with pytest.raises(fc.UncertifiedError, match="a nonlinear problem is linearized"):
+            fc.certify(problem, data, found, RULES[name])
+
+
 def test_ball_of_all_directions():
     basis = square(2)
     problem = body_force(basis, fc.FullSpace(basis).within_ball(3.0, norm="h1"))

@@ -19,6 +19,12 @@ KEYS = {
         "elliptic-coefficient": {"source", "transform"},
         "heat-initial": {"times", "diffusivity", "scheme", "steps", "mass"},
         "tomography": set(),
+        "parabolic": {
+            "times", "steps", "unknown", "conductivity", "reaction", "capacity", "velocity", "source", "initial",
+            "history", "source_history", "boundary_history", "scheme",
+        },
+        "electrodes": {"electrodes", "impedances", "currents", "voltages", "gains", "conductivity", "transform"},
+        "elasticity": {"young", "poisson", "plane", "unknown", "load"},
     },
     "class": {
         "eigenmodes": {"modes", "boundary", "inner"},
@@ -28,6 +34,7 @@ KEYS = {
         "coarse": {"mesh", "degree", "inner"},
         "functions": {"functions", "inner"},
         "full": {"inner"},
+        "trace": {"boundary", "inner"},
     },
     "sensors": {
         "points": {"points", "component"},
