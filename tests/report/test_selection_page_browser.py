@@ -1,5 +1,6 @@
 """The page of a selection in a browser: headless Chromium, spoken to over a pipe."""
 
+import base64
 import fcntl
 import json
 import os
@@ -240,6 +241,45 @@ def test_maps_zoom_and_move_by_touch(browser, pages):
     assert browser.run("document.documentElement.scrollWidth") <= 390
 
 
+def luminance(colour):
+    rgb = [int(part) / 255.0 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("scheme", "media"), [("light", ""), ("dark", ""), ("dark", "print")])
+def test_words_and_drawings_can_be_read_in_light_dark_and_print(browser, pages, scheme, media):
+    for name in ("accepted", "crash"):
+        browser.open(pages[name], scheme=scheme, media=media)
+        style = "getComputedStyle(document.querySelector('{}')).{}".format
+        ground, verdict = (
+            browser.run(style(".panel", "backgroundColor")),
+            browser.run(style(".verdict", "backgroundColor")),
+        )
+        dark = scheme == "dark" and media != "print"
+        assert (luminance(ground) < 0.1) == dark
+        for text in ("h2", ".soft", "th button", "td"):
+            assert contrast(browser.run(style(text, "color")), ground) >= 4.5, text
+        for text in ("h1", ".why", ".claim"):
+            assert contrast(browser.run(style(text, "color")), verdict) >= 4.5, text
+        assert contrast(browser.run(style("svg.drawing text", "fill")), ground) >= 4.5
+        parts = browser.run("[...document.querySelectorAll('.track i')].map(i => getComputedStyle(i).backgroundColor)")
+        assert len(set(parts)) >= 2
+
+
+def test_the_print_has_pages_and_nothing_beside_them(browser, pages):
+    browser.open(pages["accepted"], media="print", width=700)
+    assert browser.run("document.documentElement.scrollWidth") <= 700
+    printed = base64.b64decode(browser.call("Page.printToPDF", printBackground=True)["data"])
+    assert printed.startswith(b"%PDF")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
+
+
 def test_what_slips_in_does_not_run(browser, tmp_path):
     path = tmp_path / "evil.html"
     path.write_text(selection_page(selection("blind"), timings={EVIL: 1.0}), encoding="utf-8")
@@ -263,3 +303,17 @@ def test_on_a_phone_every_candidate_of_every_region_is_in_sight(browser, pages, 
     heads = ["The data say", *selection(name).regions.values]
     assert [head for head, _ in found] == heads * len(selection(name).regions.table)
     assert all(shown for _, shown in found)
+
+
+@pytest.mark.parametrize("name", ["several", "dominance"])
+def test_on_a_phone_no_reason_is_cut_off(browser, pages, name):
+    browser.open(pages[name], width=390)
+    cut = """[...document.querySelectorAll(".noted")].filter(table => {
+        const box = table.parentElement.getBoundingClientRect();
+        return [...table.querySelectorAll("th, td")].some(cell => {
+            const inside = cell.getBoundingClientRect();
+            return inside.width < 40 || inside.right > box.right + 1 || cell.scrollWidth > cell.clientWidth + 1;
+        });
+    }).length"""
+    assert browser.run("document.querySelectorAll('.noted').length") >= 2
+    assert browser.run(cut) == 0
