@@ -190,6 +190,7 @@ REFUSED = [
     ({"electrodes": ["e0", "inside"]}, "facets inside the domain"),
     ({"impedances": 0.0}, "impedances has the value 0"),
     ({"currents": np.eye(8)}, "pattern 0 does not sum up to zero"),
+    ({"voltages": np.ones(8)}, "voltages has shape"),
     ({"voltages": np.zeros((8, 1))}, "a pattern that is zero"),
     ({"gains": -1.0}, "gains has the value -1"),
     ({"conductivity": -1.0}, "positive values everywhere"),
