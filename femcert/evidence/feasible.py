@@ -169,7 +169,7 @@ def linearized_set(problem: Problem, data: Data, at: Array) -> Feasible:
     if space.ball is None:
         raise UncertifiedError(
             "a nonlinear problem is linearized, which holds on a small ball only; expected a class that lies in it: "
-            "parameters=space.within_ball(radius)"
+            "parameters=space.within_ball(radius), or ResidualRadius(), which is an estimate"
         )
     centre = space.nearest(at)
     reach = _diameter(problem, centre)

@@ -20,7 +20,7 @@ from scipy.sparse import block_diag, coo_matrix, csr_matrix, diags, hstack
 from scipy.sparse.csgraph import connected_components
 from skfem import Basis, FacetBasis
 
-from ..checks import Array, frozen, real_array, real_vector
+from ..checks import Array, frozen, kind_of, real_array, real_vector
 from ..errors import InputError, UncertifiedError
 from ..linalg import Factorization
 from ..mesh.assembly import diffusion_matrix
@@ -67,7 +67,10 @@ class Contacts:
         gains: Any = None,
     ) -> None:
         self.basis, self.names, self.conductivity = basis, tuple(names), conductivity
-        if isinstance(names, str) or len(self.names) < 2 or len(set(self.names)) < len(self.names):
+        for i, name in enumerate(self.names):
+            if not isinstance(name, str):
+                raise InputError(f"electrodes[{i}] is {kind_of(name)}; expected the name of a boundary of the mesh")
+        if isinstance(names, str) or len(set(self.names)) < max(2, len(self.names)):
             raise InputError(f"electrodes is {names!r}; expected at least two names of boundaries, each once")
         self._background: Form | None = None
         L = len(self.names)

@@ -185,6 +185,7 @@ def test_forms_are_ordered():
 
 REFUSED = [
     ({"electrodes": "e0"}, "electrodes is 'e0'; expected at least two names"),
+    ({"electrodes": [np.arange(3), np.arange(3, 6)]}, r"electrodes\[0\] is .*; expected the name of a boundary"),
     ({"electrodes": ["e0", "nowhere"]}, "boundary 'nowhere' is not in the mesh"),
     ({"electrodes": ["e0", "same"]}, "two electrodes share facets"),
     ({"electrodes": ["e0", "inside"]}, "facets inside the domain"),
