@@ -21,19 +21,28 @@ def norm_kept(space: ParameterSpace) -> float:
     """A part below 1 with ``‖B c‖_Q >= kept ‖R c‖`` and ``‖R c‖ >= kept ‖B c‖_Q``, rounding in G and R included.
 
     ``|B' W B - R' R| <= e d d'`` with ``d_i² = G_ii``: e is what is computed of the difference, and what sums may lose
-    of it, by `femcert.linalg.accuracy.gamma`. Seen through ``R^-1`` it is at most ``e ‖|R^-1|' d‖²``.
+    of it, by `femcert.linalg.accuracy.gamma`; long sums are made in blocks, which lose less. Seen through ``R^-1`` it
+    is at most ``e ‖|R^-1|' d‖²``.
     """
     R, B, k = space.root, space.matrix, space.dimension
-    gram = space.gram.toarray() if issparse(space.gram) else space.gram
+    gram, longest = _summed(B, space.weight @ B)
     d, rows = np.sqrt(np.diag(gram)), np.asarray(abs(space.weight).sum(axis=1)).ravel()
     squares: Any = abs(B).power(2) if issparse(B) else B**2
-    sizes, column = np.asarray(squares.T @ rows).ravel(), squares.getnnz(axis=0) if issparse(B) else len(B)
-    terms = int(space.weight.getnnz(axis=1).max() + np.max(column))
+    sizes, terms = np.asarray(squares.T @ rows).ravel(), int(space.weight.getnnz(axis=1).max()) + longest
     lost = float((np.abs(gram - R.T @ R) / np.outer(d, d)).max())
     lost += gamma(terms) * float((sizes / d**2).max()) + gamma(4 * k)
     reach = float(np.linalg.norm(np.abs(solve_triangular(R, np.eye(k))).T @ d))
     part = lost * reach**2 * (1.0 + gamma(4 * k) * reach)
     return float(np.sqrt(1.0 - part)) if part < 1.0 else 0.0
+
+
+def _summed(B: Any, other: Any) -> tuple[Array, int]:
+    """``B' other``, dense, and how often a term of its sums is rounded at most."""
+    if issparse(B):
+        return np.asarray((B.T @ other).toarray()), int(B.getnnz(axis=0).max())
+    size = int(np.sqrt(len(B))) + 1
+    blocks = [B[i : i + size].T @ other[i : i + size] for i in range(0, len(B), size)]
+    return np.asarray(np.sum(blocks, axis=0)), size + len(blocks)
 
 
 def weight_below(space: ParameterSpace) -> Array:
