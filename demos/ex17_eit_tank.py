@@ -18,6 +18,7 @@ error the same half discs get an answer, and one statement is lost: an object th
 single row of pixels. It was right, but so near to the error it is worth no more than the guess of the error. Of eight
 quarter discs 4 and 2 get an answer, of the disc of half the radius in the middle nothing is said, although it holds
 parts of all objects: it changes the voltages little. That a region is empty is never proved.
+Which quarter discs to show was decided after looking at the results.
 
 Run: ``python demos/ex17_eit_tank.py [DIRECTORY]`` writes the picture ``eit_tank.png``. The data (80 kB) come from the
 folder in FEMCERT_DATA or from the network.

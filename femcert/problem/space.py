@@ -77,8 +77,7 @@ class ParameterSpace(Carried):
         """Dimension, norm and ball."""
         ball = {} if self.ball is None else {"ball": self.ball.words}
         more = {type(x).__name__.lower(): x.words for x in (self.remainder, self.bounds, self.part) if x is not None}
-        within = "" if self.ball is None else f", {self.ball.words}"
-        short = f"dimension {self.dimension}, {self.norm_name}{within}"
+        short = ", ".join([f"dimension {self.dimension}", self.norm_name, *ball.values()])
         fields = f"{self.size} numbers" if self.basis is None else of_basis(self.basis)
         return {"class": short, "fields": fields, "norm": self.norm_name, **ball, **more}
 
@@ -384,8 +383,8 @@ class ParameterSpace(Carried):
         """The ball, for baselines, which minimize about zero: an `UncertifiedError` where it has a centre."""
         if self.ball is not None and self.ball.centre is not None:
             raise UncertifiedError(
-                "Tikhonov and GaussNewton need a ball about zero, and the ball of the class has a centre; "
-                "for a linear problem give baseline=fc.evidence(problem, data).centre, else a candidate of your own"
+                "Tikhonov and GaussNewton need a ball about zero, and the ball of the class has a centre; for a linear "
+                "problem give baseline=fc.evidence(problem, data).centre, else a candidate of your own"
             )
         return self.ball
 

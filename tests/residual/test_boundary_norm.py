@@ -203,6 +203,14 @@ def test_values_in_the_space_leave_nothing_unresolved(name):
     assert fc.boundary_norm(any_source(basis, dirichlet=2.5), np.full(basis.N, 2.5)).value == 0.0
 
 
+def test_a_constant_defect_has_no_energy():
+    basis = Basis(MeshTri().refined(4), ElementTriP1())
+    problem = any_source(basis, dirichlet=1.0)
+    assert 0.0 < fc.boundary_norm(problem, np.full(basis.N, 3.0)).value < 1e-10
+    of_h1 = fc.boundary_norm(problem, np.full(basis.N, 3.0), norm="h1")
+    assert of_h1.value == pytest.approx(np.sqrt(0.9 * 4.0), rel=0.1)
+
+
 def test_no_dirichlet_condition_no_defect():
     basis = zoo.square(2)
     problem = any_source(basis, reaction=1.0, dirichlet={})
