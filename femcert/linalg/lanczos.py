@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 # Of an eigenvalue: what the residual of its pair may be, for those that are wanted, and for those of which the value
 # is, whose error is of the order of its square.
-TIGHT, LOOSE = 1e-11, 1e-5
+TIGHT, LOOSE = 1e-13, 1e-5
 # Relatively so close to the last eigenvalue that is wanted, another one may belong to the same space.
 SAME_SPACE = 1e-4
 # An eigenvalue so many times larger than the next one is split off.
@@ -60,7 +60,7 @@ class Krylov:
         self.vectors = np.empty((n, self.most + 1), order="F")
         self.projected = np.zeros((self.most + 1, self.most + 1))
         self._images = np.asarray(self.mass @ self.known)
-        self._place(self.rng.standard_normal(n), 0)
+        self._place(self._smooth(), 0)
 
     def step(self) -> None:
         """One vector more."""
@@ -86,8 +86,12 @@ class Krylov:
         return total, size
 
     def _again(self, j: int) -> float:
-        self._place(self.rng.standard_normal(len(self.vectors)), j)
+        self._place(self._smooth(), j)
         return 0.0
+
+    def _smooth(self) -> Array:
+        """A vector at random in the range of ``A^-1``: A makes large errors of what rounding leaves of a rough one."""
+        return self.solve(self.mass @ self.rng.standard_normal(len(self.vectors)))
 
     def pairs(self) -> tuple[Array, Array, Array]:
         """Ritz values, descending, their vectors in the basis, and residuals."""
