@@ -1,4 +1,4 @@
-"""Rules that turn residuals and stability into a radius around a candidate that contains the truth."""
+"""Rules that judge candidates: by a radius that contains the truth, by comparison, or by trials on samples."""
 
 from .calibrated import Calibrated
 from .certificate import Certificate

@@ -240,7 +240,9 @@ class Judge(ABC):
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: numbers, texts, and lists and tables of them; of anything else its type."""
+    """For JSON: numbers, texts, rules, and lists and tables of them; of anything else its type."""
+    if isinstance(value, Rule):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -251,7 +253,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
-    return f"a {type(value).__name__}"
+    return kind_of(value)
 
 
 def judge_of(rule: Rule, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> Judge:

@@ -1,4 +1,4 @@
-"""The command line: ``femcert validate``, ``femcert sweep``, ``femcert refine`` and ``femcert certify``.
+"""The command line: ``femcert`` and one of certify, refine, sweep, validate, new, doctor.
 
 Exit code 0 on success, 1 if a check or a computation failed, 2 on bad input or files that cannot be written, 3 if
 nothing could be decided, 130 and 143 if it was interrupted or terminated; one line on stderr says why, never a

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..checks import Array
+from ..checks import Array, kind_of
 from ..errors import InputError
 from ..mesh.sample import uniform_points, values_at
 from ..problem.base import Problem
@@ -27,6 +27,7 @@ from .torch import load_torch, tensor
 Term = Callable[[], Any]
 # Step of the difference quotient for the gradient of a coefficient without one, relative to the extent of the mesh.
 STEP = 1e-3
+LEARNED = ("source", "conductivity", "initial")
 
 
 class Options(Protocol):
@@ -117,9 +118,11 @@ class Posed:
                 strong = strong_form(equation, np.zeros(problem.parameters.basis.N))
             else:
                 strong = time.strong(np.zeros(equation.basis.N))
+            if strong is not None and strong.unknown not in LEARNED:
+                raise InputError(f"the unknown is {strong.unknown!r}; a PINN expects one of {', '.join(LEARNED)}")
             if strong is not None:
                 return cls(problem, equation, strong, time)
-        raise InputError(f"a PINN needs the strong form of one state, which a {type(problem).__name__} does not offer")
+        raise InputError(f"a PINN needs the strong form of one state, which {kind_of(problem)} does not offer")
 
 
 @dataclass(frozen=True)

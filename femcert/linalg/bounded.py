@@ -51,7 +51,7 @@ def bounded_step(gram: Any, gradient: Array, low: Array, high: Array) -> Array:
         held = ((d - low <= move) & (r > 0.0)) | ((high - d <= move) & (r < 0.0))
         step = -r
         step[~held] = -_solve(G[~held][:, ~held], r[~held])
-        d = _descend(G, g, d, step, low, high, r, held)
+        d = _descend(G, d, step, low, high, r, held)
     raise SolveError(f"the projection on the bounds did not converge in {MOST_STEPS} steps")
 
 
@@ -63,9 +63,7 @@ def _solve(G: Any, right: Array) -> Array:
     return np.asarray(np.linalg.solve(G, right))
 
 
-def _descend(
-    G: Any, g: Array, d: Array, step: Array, low: Array, high: Array, r: Array, held: NDArray[np.bool_]
-) -> Array:
+def _descend(G: Any, d: Array, step: Array, low: Array, high: Array, r: Array, held: NDArray[np.bool_]) -> Array:
     """The first of ``clip(d + step), clip(d + step / 2), ...`` that lowers the objective enough (Armijo's rule)."""
     length = 1.0
     for _ in range(MOST_HALVINGS):

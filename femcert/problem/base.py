@@ -28,9 +28,9 @@ from .together import OneSolve
 class Problem(Shown, ABC):
     """An inverse problem: recover `parameter` from data that depend on it.
 
-    A subclass gives `parameters`, `observation_count` and `linearize`; then evidence, exact radii, Tikhonov and the
-    selector work. What more it offers (state equations with a strong form, a map in closed form) is asked for where a
-    rule needs it. No rule depends on the class of a problem.
+    A subclass gives `parameters`, `observation_count`, `linearize`, and `forward` if it is linear (`LinearMap` gives
+    both); then evidence, exact radii, Tikhonov and the selector work. What more it offers (state equations with a
+    strong form, a map in closed form) is asked for where a rule needs it. No rule depends on the class of a problem.
 
     Attributes
     ----------

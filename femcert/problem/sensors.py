@@ -71,7 +71,7 @@ class Sensors(Shown):
     matrix
         CSR, ``(count, dofs)``.
     bounded
-        Whether the functionals are bounded on H1, which a claim about the continuous problem needs.
+        Whether the functionals are bounded on H1, which continuous claims about maps in closed form (heat) need.
     basis
         The basis they were made for, or None for a bare matrix.
     """

@@ -41,7 +41,7 @@ from .coefficients import (
 
 # Samples that are farther from polynomials than this, relative to the largest, contradict a declared degree.
 CONTRADICTION = 1e-8
-UNKNOWNS = ("source", "conductivity", "initial")
+UNKNOWNS = ("source", "conductivity", "reaction", "initial")
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,8 @@ class StrongForm:
         As algebra, with the values as they were given.
     unknown
         Which of them the parameter gives, as an `Interpolant` or `Exponential` of its dof values: ``"source"`` (then
-        moving the parameter by a function moves f by it), ``"conductivity"``, or ``"initial"`` for the equation at one
-        time of a state whose initial value is unknown.
+        moving the parameter by a function moves f by it), ``"conductivity"``, ``"reaction"``, or ``"initial"`` for the
+        equation at one time of a state whose initial value is unknown.
     """
 
     conductivity: Field
@@ -269,6 +269,8 @@ class StrongForm:
             raise InputError(f"boundary is a {type(self.boundary).__name__}; expected the problem's own, self.boundary")
         if self.unknown not in UNKNOWNS:
             raise InputError(f"unknown is {self.unknown!r}; expected one of {', '.join(map(repr, UNKNOWNS))}")
+        if self.unknown != "initial" and isinstance(getattr(self, self.unknown), Given):
+            raise InputError(f"unknown is {self.unknown!r}, which is given; expected the slot of the parameter")
 
     def residual_at(self, u: Any, points: Points) -> Array | None:
         """``-div(a grad u) + c u - f`` of a function u, ``(points,)``; None where `divergence_at` is None."""

@@ -152,10 +152,6 @@ def flux_maps(tools: Equilibration, r: WeakResidual) -> FluxMaps:
     return FluxMaps(state, merged, _bent(tools, bent, abs(averaged).max()), corrections, r.sampler)
 
 
-def _corners(mesh: Any) -> NDArray[np.int64]:
-    return np.arange(mesh.t.size).reshape(mesh.t.shape)
-
-
 def _average(patches: Patches, weights: Array) -> Any:
     """Weighted averages over the two sides of each facet: ``(facets, slots)``."""
     elements, (one, two), inner = patches.mesh.nelements, patches.slots, ~patches.boundary

@@ -25,7 +25,7 @@ from ..problem.polynomial import declared_error
 from ..problem.states import Energy, StateEquation, strong_form
 from ..problem.strong import Field, Given, is_zero
 from .edges import Edges
-from .quadrature import shape_of
+from .quadrature import maximum_of, shape_of
 from .weak import check_norm
 
 # Degrees that the rule has to spare, for coefficients that are no constants.
@@ -139,8 +139,8 @@ class StateNorm:
         """Upper bounds of a and c on the elements, and why they are none."""
         assert self.diffusion is not None
         assert self.reaction is not None
-        a, c = (shape_of(field, self.basis.mesh) for field in (self.diffusion, self.reaction))
-        return a.most, c.most, [shape.doubt for shape in (a, c) if shape.doubt]
+        (a, doubt), (c, other) = (maximum_of(field, self.basis.mesh) for field in (self.diffusion, self.reaction))
+        return a, c, [each for each in (doubt, other) if each]
 
 
 def state_equation(problem: Problem, who: str) -> StateEquation:

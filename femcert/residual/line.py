@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -135,7 +134,7 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Quadrature, norm: 
     space = Space(HierarchicalLine(degree), np.vstack([mesh.t, inside]), nv + inside.size, None, inside[:0])
     w = _representative(space, r)
     value, slope = sampler.values(space, w), sampler.gradients(space, w)
-    trace = _at_ends(mesh, r, w)
+    trace = _at_ends(r, w)
     square = r.inner((value, slope, trace), (value, slope, trace))
     on_w = r.apply(value, slope, trace)
     rest = WeakResidual(
@@ -145,7 +144,7 @@ def _with_degree(workspace: Workspace, r: WeakResidual, rule: Quadrature, norm: 
         natural=r.natural - r.norm.B * trace,
         norm=r.norm, terms=r.terms,
     )  # fmt: skip
-    flux = _antiderivative(rest, rule)
+    flux = _antiderivative(rest)
     checked = majorant(rest, flux, rule, lambda sharp: workspace.friedrichs(r, rule, norm, sharp), workspace.facets)
     upper = upper_of_parts(r, rule, square, on_w - square, checked.value)
     sure = on_w - UNIT * r.magnitude(value, slope, trace)
@@ -181,12 +180,12 @@ def _representative(space: Space, r: WeakResidual) -> Array:
     return w
 
 
-def _at_ends(mesh: Any, r: WeakResidual, w: Array) -> Array:
+def _at_ends(r: WeakResidual, w: Array) -> Array:
     """Values on the natural boundary, which are those of the hats. Facets of a line are its vertices."""
     return w[r.traces.facets][:, None]
 
 
-def _antiderivative(r: WeakResidual, rule: Quadrature) -> LineFlux:
+def _antiderivative(r: WeakResidual) -> LineFlux:
     """The flux with ``p' = -source``; its constant fits a natural end, else it is the one nearest to ``r.flux``."""
     sampler, mesh = r.sampler, r.sampler.mesh
     t = 2.0 * sampler.X[0] - 1.0

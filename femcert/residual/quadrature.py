@@ -63,10 +63,14 @@ class FieldShape:
         """For each element a lower bound of the field, at least zero."""
         return np.maximum(self.low - self.missed, 0.0)
 
-    @property
-    def most(self) -> Array:
-        """For each element an upper bound of the field."""
-        return self.high + self.missed
+
+def maximum_of(field: Field, mesh: Any) -> tuple[Array, str]:
+    """For each element an upper bound of a field, and why it is none."""
+    if isinstance(field, Interpolant) and not field.exponential:
+        fit = field.fit(mesh)
+        return np.asarray(fit.mean + fit.spread), ""
+    shape = shape_of(field, mesh)
+    return shape.high + shape.missed, shape.doubt
 
 
 def shape_of(field: Field, mesh: Any) -> FieldShape:
@@ -160,6 +164,8 @@ def choose_rule(
     a, c, f = (shape_of(field, mesh) for field in (equation.conductivity, equation.reaction, equation.source))
     k, vertices = enriched or degree(basis), mesh.t.shape[0]
     doubts = [s.doubt for s in (a, c, f) if s.doubt]
+    if c.exponential or f.exponential:
+        doubts.append("the reaction or the source is an exponential")
     d_a, d_c, d_f = (GUESSED_DEGREE if s.degree is None else s.degree for s in (a, c, f))
     data = max(d_f, d_c + k if c.degree != 0 or not is_zero(equation.reaction) else 0, 0 if energy else k)
     in_flux = 0 if a.exponential else d_a

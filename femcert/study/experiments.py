@@ -75,18 +75,18 @@ def experiments_of(record: Mapping[str, Any]) -> list[tuple[str, Mapping[str, An
         name = f"experiment {i + 1}"
         known_keys(checked_table(own, name), OWN, name)
         shared = {key: value for key, value in record.items() if key != "experiment"}
-        found.append((f"{name}: ", shared | {key: _over(shared.get(key, {}), own[key], key) for key in own}))
+        found.append((f"{name}: ", shared | {key: _over(shared.get(key, {}), own[key]) for key in own}))
     return found
 
 
-def _over(shared: Any, own: Any, key: str) -> Any:
+def _over(shared: Any, own: Any) -> Any:
     """The keys of a table over those of another one; tables within them likewise."""
     if not (isinstance(shared, Mapping) and isinstance(own, Mapping)):
         return own
     # Another kind of sensors has other keys.
     if "kind" in own and own["kind"] != shared.get("kind", own["kind"]):
         return own
-    return {**shared, **{name: _over(shared.get(name), value, name) for name, value in own.items()}}
+    return {**shared, **{name: _over(shared.get(name), value) for name, value in own.items()}}
 
 
 @contextmanager

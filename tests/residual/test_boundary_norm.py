@@ -203,6 +203,32 @@ def test_values_in_the_space_leave_nothing_unresolved(name):
     assert fc.boundary_norm(any_source(basis, dirichlet=2.5), np.full(basis.N, 2.5)).value == 0.0
 
 
+@pytest.mark.parametrize("sign", ["any", "nonnegative", "positive"])
+@pytest.mark.parametrize("slot", ["conductivity", "reaction"])
+def test_coefficients_that_are_fields_of_elements_count_with_their_values(slot, sign):
+    basis = Basis(MeshTri().refined(3), ElementTriP1())
+    given = {"conductivity": 1.0, "reaction": 0.0, slot: 1e4}
+    g = fc.Polynomial(lambda x: 4.0 * x[0] * (1.0 - x[0]), 2)
+
+    class Own(fc.LinearProblem):
+        def strong(self, parameter):
+            parts = {name: fc.Given(value, name) for name, value in given.items()}
+            parts[slot] = fc.Interpolant(self.basis, np.full(self.basis.N, 1e4), sign)
+            source = fc.Interpolant(self.parameters.basis, self.check_parameter(parameter))
+            return fc.StrongForm(parts["conductivity"], parts["reaction"], source, self.boundary)
+
+    form = BilinearForm(lambda u, v, w: given["conductivity"] * dot(grad(u), grad(v)) + given["reaction"] * u * v)
+    shipped = any_source(basis, dirichlet=g, **given)
+    own = Own(
+        basis, operator=form, parameters=shipped.parameters, sensors=shipped.sensors, dirichlet=g, definite=True
+    )
+    u = shipped.solve(np.ones(basis.N))
+    found, expected = (fc.boundary_norm(problem, u) for problem in (own, shipped))
+    assert found.side == expected.side == "upper"
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert expected.value > 0.1
+
+
 def test_a_constant_defect_has_no_energy():
     basis = Basis(MeshTri().refined(4), ElementTriP1())
     problem = any_source(basis, dirichlet=1.0)
