@@ -74,7 +74,7 @@ class ConformalRadius(Rule):
     def prepare(self, problem: Problem, data: Data, solvers: Mapping[str, Any] | None = None) -> ConformalJudge:
         """The judge, after all samples were solved."""
         both, samples = check_solvers(solvers, type(self).__name__), as_samples(self.samples)
-        measured = samples.measured(data, samples.readings(problem, data))
+        measured = samples.measurements(problem, data)
         errors: dict[str, list[Array]] = {role: [] for role in both}
         for rows, found in answers(problem, data, measured, both):
             for role, fields in found.items():

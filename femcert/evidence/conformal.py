@@ -4,7 +4,8 @@ With the prior ``q ~ N(q0, mu L^-1)`` whitened data are ``b ~ N(0, I + mu T L^-1
 psi has the mean ``a . b`` and the variance ``‖a‖² + mu ‖T' a - psi‖²_{L^-1}``, with the weights a that minimize it:
 those of `affine`, at the multiplier mu. For each measurement mu is chosen anew, where its data are most likely. The
 prior need not be right: mean ± deviation, times the ``1 - zeta`` quantile of ``|mean - psi(q_i)| / deviation`` over
-simulated measurements of the samples q_i, is an interval of that confidence, whatever the law of the samples is.
+simulated measurements of the samples q_i, is an interval of that confidence, whatever the law of the samples is. If
+the samples come with measured values of their own, whatever the law of noise, instruments and errors of the model is.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ def conformal_table(
     half = np.where(np.isfinite(deviation), quantile * deviation, np.inf)
     confidence = 1.0 - data.law.zeta
     share = f"{100.0 * confidence:.4g} %"
-    claim = f"in {share} of measurements of truths like the {len(samples)} samples (discrete)"
+    how = "" if samples.values is None else ", measured as they are"
+    claim = f"in {share} of measurements of truths like the {len(samples)} samples{how} (discrete)"
     source = f"conformal, {len(samples)} samples, seed {samples.seed}"
     return IntervalTable(
         tuple(
@@ -156,7 +158,7 @@ def _kept(
     """Posterior and quantile, made once for all data of the same law."""
     trials, found = kept.setdefault("trials", {}), kept.setdefault("conformal", {})
     if samples.digest not in trials:
-        measured = samples.measured(data, samples.readings(problem, data))
+        measured = samples.measurements(problem, data)
         trials.clear()
         trials[samples.digest] = whitened(data, measured - known.origin)
     key = (samples.digest, psi.data.tobytes(), psi.indices.tobytes(), psi.indptr.tobytes(), std.tobytes())

@@ -1,4 +1,4 @@
-"""Truths that stand for those to come, and one simulated measurement of each, with noise by the law of the data."""
+"""Truths that stand for those to come, and one measurement of each: simulated by the law of the data, or given."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class Samples(Shown):
         with a model error, and counted for other data as well.
     seed
         Of the noise of the simulated measurements: one draw for each sample.
+    values
+        ``(n, m)``: what was measured of each sample, with its noise, where the caller simulates (another model, wrong
+        instruments) or measures himself; instead of errors. Nothing is drawn then. Data to come must be like these:
+        noise and errors of the model are whatever is in them.
 
     Examples
     --------
@@ -48,9 +52,12 @@ class Samples(Shown):
     fields: Array
     errors: Array | None = None
     seed: int = 0
+    values: Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("fields", "errors"):
+        if self.values is not None and self.errors is not None:
+            raise InputError("samples have both values and errors; expected one of them: values are measured with all")
+        for name in ("fields", "errors", "values"):
             given = getattr(self, name)
             if given is None:
                 continue
@@ -72,19 +79,21 @@ class Samples(Shown):
     def summary(self) -> dict[str, str]:
         """How many, and the seed."""
         errors = "none" if self.errors is None else "one for each"
+        errors = errors if self.values is None else "in the measurements, which are given"
         return {"truths": f"{len(self)} of {self.fields.shape[1]} dofs", "model errors": errors, "seed": f"{self.seed}"}
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that is in it."""
         errors = b"" if self.errors is None else self.errors.tobytes()
-        return sha256(self.fields.tobytes() + errors + f"{self.fields.shape}{self.seed}".encode()).hexdigest()
+        given = b"" if self.values is None else b"values" + self.values.tobytes()
+        return sha256(self.fields.tobytes() + errors + given + f"{self.fields.shape}{self.seed}".encode()).hexdigest()
 
     def readings(self, problem: Problem, data: Data) -> Array:
         """What sensors without noise would read of them, ``(n, m)``: by the problem, plus their model errors."""
-        n, N, m = *self.fields.shape, problem.observation_count
-        if problem.parameters.size != N:
-            raise InputError(f"samples have {N} dofs; expected {problem.parameters.size}, a dof vector in each row")
+        if self.values is not None:
+            raise InputError("samples have measured values; expected truths alone, or errors=, where trials are drawn")
+        n, m = self._checked(problem)
         if self.errors is None and data.model is not None:
             raise UncertifiedError(
                 "the data have a model error, the samples none; expected Samples(fields, errors=...), one for each"
@@ -92,6 +101,23 @@ class Samples(Shown):
         if self.errors is not None and self.errors.shape != (n, m):
             raise InputError(f"errors has shape {self.errors.shape}; expected ({n}, {m})")
         return predictions(problem, self.fields) + (0.0 if self.errors is None else self.errors)
+
+    def measurements(self, problem: Problem, data: Data) -> Array:
+        """One of each: the given ones, or simulated; NaN where the data have none."""
+        if self.values is None:
+            return self.measured(data, self.readings(problem, data))
+        n, m = self._checked(problem)
+        if self.values.shape != (n, m):
+            raise InputError(f"values has shape {self.values.shape}; expected ({n}, {m})")
+        check_law(data)
+        return np.where(np.isnan(data.values), np.nan, self.values)
+
+    def _checked(self, problem: Problem) -> tuple[int, int]:
+        """The shape of readings of all samples."""
+        n, N = self.fields.shape
+        if problem.parameters.size != N:
+            raise InputError(f"samples have {N} dofs; expected {problem.parameters.size}, a dof vector in each row")
+        return n, problem.observation_count
 
     def measured(self, data: Data, readings: Array) -> Array:
         """One simulated measurement of each; NaN where the data have none."""
@@ -123,8 +149,8 @@ def raw(data: Data) -> Array:
     return np.asarray(data.values + data._mean)
 
 
-def drawn_noise(data: Data, readings: Array, rng: Any) -> Array:
-    """Independent noise for rows of true readings, by the law of the data; NaN where a reading is missing.
+def check_law(data: Data) -> None:
+    """Refuse data whose weights depend on them, or on what is unknown.
 
     Raises
     ------
@@ -132,12 +158,18 @@ def drawn_noise(data: Data, readings: Array, rng: Any) -> Array:
         The data do not say from which law: a noise level, an unknown deviation, repeats; relative noise without a
         reference, or sensors left out, where the law depends on the data.
     """
-    law, options = data.law, data._options
-    if not (isinstance(law, Gaussian) and law.proven and (options is not None or law.spent == 0.0)):
+    law = data.law
+    if not (isinstance(law, Gaussian) and law.proven and (data._options is not None or law.spent == 0.0)):
         raise UncertifiedError(
             "measurements are simulated from a law of the noise that was fixed before the data; expected Data.gaussian "
             "with std=, covariance=, or relative= with reference="
         )
+
+
+def drawn_noise(data: Data, readings: Array, rng: Any) -> Array:
+    """Independent noise for rows of true readings, by the law of the data; NaN where a reading is missing."""
+    check_law(data)
+    options = data._options
     kept = np.flatnonzero(~np.isnan(data.values))
     normal, noise = rng.standard_normal((len(readings), kept.size)), np.full(readings.shape, np.nan)
     if options is not None:

@@ -93,7 +93,9 @@ def heavy(k, count, seed):
     return rng.standard_t(2, (count, 1)) * (rng.random((count, k)) < 0.2) * 5.0
 
 
-@pytest.mark.parametrize("kind", ["ball", "centre", "span", "remainder", "relative", "model", "missing", "reading"])
+@pytest.mark.parametrize(
+    "kind", ["ball", "centre", "span", "remainder", "relative", "model", "missing", "reading", "values"]
+)
 def test_coverage_is_exact_over_sets_of_samples(kind):
     """With 19 samples the largest score is the quantile: 95 % of further ones lie below it, on average over sets."""
     trials, k, m = 200, 15, 7
@@ -112,6 +114,9 @@ def test_coverage_is_exact_over_sets_of_samples(kind):
     if kind == "model":
         errors = np.sin(3.0 * exact)
     y = exact + errors + std * rng.standard_normal(exact.shape)
+    if kind == "values":
+        # Nobody has told the library of this model and this noise.
+        y = exact + np.sin(3.0 * exact) + 0.3 * rng.standard_t(2, exact.shape) * (1.0 + np.abs(exact))
     reading = psi.std * rng.standard_normal(trials)
     covered = 0
     for trial in range(trials):
@@ -120,7 +125,8 @@ def test_coverage_is_exact_over_sets_of_samples(kind):
         made = fc.Data.gaussian(values, std=STD, **more)
         if kind == "model":
             made = made.with_model_error(matrix=np.eye(m), size=1.0)
-        samples = fc.Samples(fields[one], errors[one] if kind == "model" else None, seed=trial)
+        more_of = {"model": {"errors": errors[one]}, "values": {"values": y[one]}}.get(kind, {})
+        samples = fc.Samples(fields[one], seed=trial, **more_of)
         interval = fc.evidence(problem, made).interval(psi, samples=samples)
         covered += interval.contains(psi.row @ fields[20 * trial] + reading[trial])
     assert fewest_conformal(trials, 10**6, 0.95, 8) <= covered < trials
@@ -176,6 +182,21 @@ def test_a_sampled_ball_does_not_count_and_its_number_does_not_matter():
     assert one.half_length == pytest.approx(other.half_length, rel=1e-9)
 
 
+def test_given_measurements_take_the_place_of_simulated_ones():
+    problem = matrix_problem(0)
+    values = np.ones(7)
+    values[2] = np.nan
+    made, drawn = fc.Data.gaussian(values, std=STD), fc.Samples(heavy(15, 60, 0))
+    given = np.nan_to_num(drawn.measurements(problem, made))
+    found, psi = fc.evidence(problem, made), psi_of(15)[:, 0]
+    one, other = (found.interval(psi, samples=each) for each in (drawn, fc.Samples(drawn.fields, values=given)))
+    # The last kept quantile is that of other samples.
+    again = found.interval(psi, samples=fc.Samples(drawn.fields, values=2.0 * given))
+    assert (one.lower.value, one.upper.value) == (other.lower.value, other.upper.value)
+    assert again.half_length != other.half_length
+    assert other.claim == "in 95 % of measurements of truths like the 60 samples, measured as they are (discrete)"
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -191,6 +212,10 @@ def test_without_a_law_that_was_fixed_before_nothing_is_simulated(made):
     problem = matrix_problem(0)
     with pytest.raises(fc.UncertifiedError, match="simulated from a law"):
         fc.evidence(problem, made).interval(psi_of(15)[:, 0], samples=heavy(15, 60, 0))
+    # Their weights depend on the data, so that the scores of samples and data are not alike.
+    samples = fc.Samples(heavy(15, 60, 0), values=np.ones((60, 7)))
+    with pytest.raises(fc.UncertifiedError, match="simulated from a law"):
+        fc.evidence(problem, made).interval(psi_of(15)[:, 0], samples=samples)
 
 
 def test_what_is_refused():
@@ -208,6 +233,14 @@ def test_what_is_refused():
         found.interval(psi, samples=fc.Samples(heavy(15, 40, 0), np.ones((40, 3))))
     with pytest.raises(fc.InputError, match="row for each sample"):
         fc.Samples(heavy(15, 40, 0), np.ones((39, 7)))
+    with pytest.raises(fc.InputError, match="values has shape"):
+        found.interval(psi, samples=fc.Samples(heavy(15, 40, 0), values=np.ones((40, 3))))
+    with pytest.raises(fc.InputError, match="samples have 14 dofs; expected 15"):
+        found.interval(psi, samples=fc.Samples(heavy(14, 40, 0), values=np.ones((40, 7))))
+    with pytest.raises(fc.InputError, match="both values and errors"):
+        fc.Samples(heavy(15, 40, 0), np.ones((40, 7)), values=np.ones((40, 7)))
+    with pytest.raises(fc.InputError, match="samples have measured values"):
+        fc.Samples(heavy(15, 40, 0), values=np.ones((40, 7))).readings(problem, found.data)
     wrong = data(problem, np.ones(7)).with_model_error(matrix=np.eye(7), size=1.0)
     with pytest.raises(fc.UncertifiedError, match="model error, the samples none"):
         fc.evidence(problem, wrong).interval(psi, samples=heavy(15, 40, 0))

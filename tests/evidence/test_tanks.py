@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bodies import disc, model
+from evidence_helpers import fewest_conformal
 from scipy.stats import betabinom, binom
 from skfem import Basis, ElementTriP1, ElementTriP2
 
@@ -62,22 +63,52 @@ def noisy(measured, seed):
     return measured + STD * np.random.default_rng(seed).standard_normal(measured.shape)
 
 
-def test_intervals_count_the_error_of_the_model(tanks):
-    """All regions together at the stated level, which noise alone does not keep by far; no sign is wrong."""
+def sides(basis):
+    """Halves of the body."""
+    return [fc.Mean(basis, lambda x, a=a, b=b: a * x[0] + b * x[1] > 0.0, name=name) for name, (a, b) in SIDES.items()]
+
+
+def linearized(tanks):
+    """In few combinations of the readings: the fewer, the smaller the set of their errors."""
     right, _, fields, measured, _ = tanks
     J = right.linearize(np.zeros(len(fields[0]))).apply(np.eye(len(fields[0])))
-    # The fewer combinations of readings, the smaller the set of their errors.
     combinations = np.linalg.svd(J)[0][:, :COMBINATIONS]
-    J, measured = combinations.T @ J, measured @ combinations
+    return right, fields, combinations.T @ J, measured @ combinations
+
+
+def test_intervals_for_truths_like_phantoms_that_wrong_instruments_measured(tanks):
+    """All regions together at the stated level, with many signs; simulated by the model they miss it by far."""
+    right, fields, J, measured = linearized(tanks)
+    linear = fc.ForwardMap(J, parameters=right.parameters.within_ball(1.0, length=0.5))
+    readings, regions = noisy(measured, 3), sides(right.parameters.basis)
+    data = fc.Data.gaussian(readings[0], std=STD)
+    evidence = fc.evidence(linear, data)
+    true = np.array([[region.value(linear.parameters, q) for region in regions] for q in fields[SAMPLES:]])
+    hits, certain = {}, {}
+    for name, values in (("model", None), ("instruments", readings[:SAMPLES])):
+        samples = fc.Samples(fields[:SAMPLES], values=values)
+        tables = [evidence.with_data(data.with_values(y)).table(regions, samples=samples) for y in readings[SAMPLES:]]
+        ends = np.array([[[row.lower.value, row.upper.value] for row in table] for table in tables])
+        inside = (ends[..., 0] <= true) & (true <= ends[..., 1])
+        signs = np.sign(ends[..., 0]) * (np.sign(ends[..., 0]) == np.sign(ends[..., 1]))
+        hits[name], certain[name] = int(np.sum(np.all(inside, axis=1))), float(np.mean(signs != 0.0))
+        wrong = int(np.sum(np.any(signs * true < 0.0, axis=1)))
+    least = fewest_conformal(TANKS, SAMPLES, 0.95)
+    assert hits["instruments"] >= least
+    assert hits["model"] < least
+    assert wrong <= TANKS - least
+    assert certain["instruments"] > 0.25
+
+
+def test_intervals_count_the_error_of_the_model(tanks):
+    """All regions together at the stated level, which noise alone does not keep by far; no sign is wrong."""
+    right, fields, J, measured = linearized(tanks)
     space = right.parameters.within_ball(samples=fields[:SAMPLES], confidence=BALL, length=0.5)
     linear = fc.ForwardMap(J, parameters=space)
     readings = noisy(measured, 1)
     noise = fc.Data.gaussian(readings[0], std=STD, confidence=NOISE)
     both = noise.with_model_error(samples=measured[:SAMPLES] - fields[:SAMPLES] @ J.T, confidence=MODEL)
-    basis = right.parameters.basis
-    regions = [
-        fc.Mean(basis, lambda x, a=a, b=b: a * x[0] + b * x[1] > 0.0, name=name) for name, (a, b) in SIDES.items()
-    ]
+    regions = sides(right.parameters.basis)
     hits, certain, wrong = {}, {}, {}
     for name, data in (("noise", noise), ("both", both)):
         evidence = fc.evidence(linear, data)
