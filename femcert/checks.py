@@ -97,7 +97,7 @@ def required(found: T | None, who: str, what: str, thing: Any) -> T:
         It is None.
     """
     if found is None:
-        raise UncertifiedError(f"{who} needs {what}; a {type(thing).__name__} does not offer it")
+        raise UncertifiedError(f"{who} needs {what}; {kind_of(thing)} does not offer it")
     return found
 
 
