@@ -49,7 +49,8 @@ class Monotonicity(Shown):
     above_by, below_by
         By how much each proof holds (positive) or fails, in the unit of the form (voltage by current).
     error, model_error
-        Bounds of the norm of the error of the measured form, and of the relative error of the simulated ones.
+        Bounds of the norm of the error of the measured form (its symmetric part), and of the relative error of the
+        simulated ones.
     label
         ``"proved"``; ``"estimate"`` where the error is a guess made from the data.
     confidence
@@ -115,9 +116,12 @@ def monotonicity(
         impedances, shape, background.
     error
         err: a bound of the norm of the error of the measured form ``C' (R_sigma - R_0) C``, with an orthonormal basis C
-        of the currents that were driven. ``"noise"``: what the noise level of the data (and of the reference) allows;
-        voltages then err by nothing else. None: twice the norm of the part that is not symmetric, which would vanish
-        without errors: a usual guess. A symmetric error does not show in it, so that the label is ``"estimate"``.
+        of the currents that were driven, or of its symmetric part. ``"noise"``: what the noise of the data (and of the
+        reference) adds to the symmetric part, in the norm of Frobenius and with the confidence of the data. Voltages
+        then err by nothing else, neither those that were measured nor those that are simulated for the background: what
+        the mesh does to these is no noise and needs a `reference`, or data with a model error. None: twice the norm
+        of the part that is not symmetric, which would vanish without errors: a usual guess. A symmetric error does not
+        show in it, so that the label is ``"estimate"``.
     reference
         Data of the background, measured with the same electrodes: errors of impedances and gains cancel for the most
         part. Default: the simulated data of the parameter zero.
@@ -159,7 +163,7 @@ def monotonicity(
     measured = [problem.check_data(each) for each in (data, reference) if each is not None]
     forms = [_measured(contacts, each) for each in measured]
     S = forms[0][0] - (background.matrix if reference is None else forms[1][0])
-    bound = _error(error, S, [norm for _, norm in forms], measured)
+    bound = _error(error, S, contacts, measured)
     S = (S + S.T) / 2.0
     shorted = contacts.shorted_form(chosen, problem.factorize)
     insulated, Z = contacts.insulated_form(chosen, problem.factorize)
@@ -187,13 +191,22 @@ def _measured(contacts: Contacts, data: Data) -> tuple[Array, float]:
     return contacts.measured_form(data.values)
 
 
-def _error(error: float | str | None, S: Array, norms: list[float], measured: list[Data]) -> float:
+def _noise(contacts: Contacts, data: Data) -> float:
+    """What noise and model error may add to the symmetric part of the form, in the norm of Frobenius."""
+    root = np.asarray(np.linalg.inv(data.whiten(np.eye(data.count))), dtype=float)
+    forms, _ = contacts.measured_form(root)
+    a, b = np.triu_indices(len(forms))
+    rows = (forms[a, b] + forms[b, a]) / np.where(a == b, 2.0, np.sqrt(2.0))[:, None]
+    systematic = 0.0 if data.model is None else data.model.norm * float(np.linalg.norm(rows, 2))
+    return data.law.length(rows.T @ rows, min(rows.shape), data.law.zeta) + systematic
+
+
+def _error(error: float | str | None, S: Array, contacts: Contacts, measured: list[Data]) -> float:
     """The bound that is asked for."""
     if isinstance(error, str):
         if error != "noise":
             raise InputError(f"error is {error!r}; expected a number, 'noise' or None")
-        sizes = [data.noise_level * data.spread / data.largest_weight for data in measured]
-        return float(np.dot(norms, sizes))
+        return float(sum(_noise(contacts, data) for data in measured))
     if error is not None:
         return number(error, "error", least=0.0)
     if len(S) < 2:

@@ -262,6 +262,8 @@ class EquationProblem(Problem, StateEquation):
 
     def check_state(self, state: Any) -> Array:
         """`state` as finite real dof values on the state's basis, or an `InputError`."""
+        if state is None:
+            raise InputError(f"a {type(self).__name__} needs the state; expected problem.solve(parameter), got None")
         return real_vector(state, self.basis.N, "state")
 
     @abstractmethod

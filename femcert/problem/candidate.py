@@ -336,7 +336,10 @@ def check_candidate(problem: Problem, candidate: Any) -> Candidate:
     if candidate.state is not None:
         problem.check_state(candidate.state)
     elif problem.states:
-        raise InputError(f"candidate {candidate.name!r} has no state; expected one, or use Candidate.from_coefficients")
+        raise InputError(
+            f"candidate {candidate.name!r} has no state; expected one, such as Candidate(problem.solve(q), q), "
+            "or use Candidate.from_coefficients"
+        )
     return candidate
 
 

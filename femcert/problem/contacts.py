@@ -152,7 +152,7 @@ class Contacts:
         return self._decomposed[0]
 
     def measured_form(self, values: Array) -> tuple[Array, float]:
-        """``C' R C`` as the data say, not symmetric; and a bound of its norm for data of norm one.
+        """``C' R C`` as the data say, not symmetric, ``(r, r, ...)``; and a bound of its norm for data of norm one.
 
         Raises
         ------
@@ -160,8 +160,9 @@ class Contacts:
             The voltages do not determine the potentials of all electrodes.
         """
         C, sizes, right = self._decomposed
-        Y = values.reshape(len(self._sinks), -1).T
-        X, most = np.zeros((len(self.names), Y.shape[1])), 0.0
+        rest = values.shape[1:]
+        Y = np.moveaxis(values.reshape(len(self._sinks), -1, *rest), 0, 1)
+        X, most = np.zeros((len(self.names), len(self._sinks), *rest)), 0.0
         for sink in np.unique(self._sinks):
             others = np.arange(len(self.names)) != sink
             M = (self.gains[:, None] * self.voltages)[others].T
@@ -171,9 +172,11 @@ class Contacts:
                     "the voltages do not determine the potentials of all electrodes: too few of them"
                 )
             patterns = np.flatnonzero(self._sinks == sink)
-            X[np.ix_(others, patterns)] = np.linalg.lstsq(M, Y[:, patterns], rcond=None)[0]
+            found = np.linalg.lstsq(M, Y[:, patterns].reshape(len(M), -1), rcond=None)[0]
+            X[np.ix_(others, patterns)] = found.reshape(-1, len(patterns), *rest)
             most = max(most, 1.0 / float(singular[-1]))
-        return C.T @ (X @ right.T / sizes), most / float(sizes[-1])
+        form = np.tensordot(C.T, np.einsum("lk...,rk->lr...", X, right / sizes[:, None]), axes=1)
+        return form, most / float(sizes[-1])
 
     def background_form(self, factorize: Factors) -> Form:
         """``C' R C`` of the background, computed once."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, identity, issparse
 
 from ..checks import Array, count, freeze_sparse, frozen, real_array, real_vector
-from ..errors import InputError
+from ..errors import InputError, SolveError
 from ..linalg import Factorization
 from ..shown import in_brief
 from .base import Problem
@@ -126,7 +126,10 @@ class MatrixProblem(MeasuredMap, Problem):
     def factor(self) -> Factorization:
         """The factorized operator, of unit diagonal."""
         name = "operator of the matrices"
-        return self.factorize(self._operator, definite=self.definite, name=name, to_rounding=True)
+        try:
+            return self.factorize(self._operator, definite=self.definite, name=name, to_rounding=True)
+        except SolveError as error:
+            raise SolveError(f"{error} (are rows and columns of prescribed values left out?)") from None
 
     @property
     def observation_count(self) -> int:

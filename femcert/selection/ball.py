@@ -18,8 +18,8 @@ from ..problem.forward import LinearMap, dense
 from ..problem.space import ParameterSpace
 from .ridge import MOST_COLUMNS, Metric, Ridge
 
-# How close to the sphere is on it, and how many multipliers are tried.
-CLOSE, MOST_STEPS = 1e-10, 100
+# How close to the sphere is on it; how many multipliers are tried, and how many that come no closer.
+CLOSE, MOST_STEPS, MOST_IDLE = 1e-10, 100, 10
 
 Inverse = Callable[[Array], Array]
 Solves = Callable[[float], tuple[Array, Inverse]]
@@ -31,7 +31,9 @@ def ball_form(space: ParameterSpace) -> Any:
     return space.matrix.T @ (space.ball_form @ space.matrix)
 
 
-def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE) -> tuple[Array, float]:
+def on_sphere(
+    solves: Solves, form: Any, radius: float, *, close: float = CLOSE, known: float = 0.0
+) -> tuple[Array, float]:
     """The minimizer of an objective J subject to ``c' L c <= radius²``, and its multiplier.
 
     The first-order conditions are ``J'(c) + mu L c = 0`` with ``mu >= 0``, zero where c is inside. So c minimizes
@@ -44,8 +46,10 @@ def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE)
         ``solves(mu)`` is c(mu), and the inverse of the second derivative of ``J + ½ mu c' L c`` as a function.
     close
         Relative distance from the sphere at which the iteration ends; the rest is scaled away.
+    known
+        Relative accuracy of c(mu): within it the iteration also ends where it comes no closer to the sphere.
     """
-    mu = 0.0
+    mu, nearest, idle = 0.0, (np.inf, np.zeros(0), 0.0), 0
     for _ in range(MOST_STEPS):
         c, inverse = solves(mu)
         slope = np.asarray(form @ c)
@@ -53,10 +57,13 @@ def on_sphere(solves: Solves, form: Any, radius: float, *, close: float = CLOSE)
         excess = size / radius - 1.0
         if mu == 0.0 and excess <= 0.0:
             return c, mu
-        if abs(excess) <= close:
-            return c / (1.0 + excess), mu
+        idle += 1
+        if abs(excess) < nearest[0]:
+            nearest, idle = (abs(excess), c / (1.0 + excess), mu), 0
+        if nearest[0] <= close or (nearest[0] <= known and idle >= MOST_IDLE):
+            return nearest[1:]
         mu = max(mu + excess * size**2 / float(slope @ inverse(slope)), 0.0)
-    raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}; its norm is {size:g}")
+    raise SolveError(f"no multiplier brings the result into the ball of radius {radius:g}; its norm is {size:.9g}")
 
 
 def whitened(forward: LinearMap, data: Data) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from ..residual.optimality import Limits, check_bounds, coordinate_limits, curva
 from .ball import Inverse, ball_form, on_sphere, semidefinite_root
 
 MOST_COORDINATES = 2000
-# How close to the sphere of a ball is on it: a minimizer is not known better than its tolerance.
+# How close to the sphere of a ball is on it. A cost known to a tolerance gives its minimizer to the root of that only.
 CLOSE = 1e-8
 # Of the largest gradient that a misfit of this size could have: above it a point is no minimum.
 NOT_STATIONARY = 1e-4
@@ -89,7 +89,7 @@ class GaussNewton:
 
         ball = space.ball_about_zero
         radius = np.inf if ball is None else ball.radius
-        c, mu = on_sphere(solves, objective.form, radius, close=CLOSE)
+        c, mu = on_sphere(solves, objective.form, radius, close=CLOSE, known=self.tolerance**0.5)
         g = objective.gradient(c, mu)
         bend = curvature(problem, data, c, weight=self.weight)
         optimality = projected_norm(space, c, g, limits, curvature=bend)

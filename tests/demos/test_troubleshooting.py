@@ -170,6 +170,7 @@ MISTAKES = {
     "linear solver": lambda: fc.Tikhonov(weight=1.0)(COEFFICIENT, DATA),
     "few evaluations": lambda: fc.GaussNewton(weight=1e-6, evaluations=1)(COEFFICIENT, COEFFICIENT.simulate(TRUTH)),
     "no weight": fc.Tikhonov,
+    "predicted without a state": lambda: str(PROBLEM.predict(None, TRUTH)),
     "untrained": lambda: NeuralOperator()(PROBLEM, DATA),
     "trained elsewhere": lambda: trained_elsewhere()(PROBLEM, DATA),
     "backend": lambda: fc.use_backend("umfpack").__enter__(),

@@ -232,3 +232,10 @@ def test_one_experiment_linear_the_other_not():
         np.testing.assert_allclose(both.linearize(q).predicted, both.predict(None, q), rtol=1e-12)
         data = fc.Data(both.predict(None, q), 1e-6)
         np.testing.assert_allclose(fc.GaussNewton(weight=1e-9)(both, data).parameter, q, atol=1e-5)
+
+
+def test_matrices_with_rows_of_prescribed_values():
+    path = csr_matrix(np.diag([1.0, 2.0, 2.0, 1.0]) - np.eye(4, k=1) - np.eye(4, k=-1))    # no value is prescribed
+    problem = fc.MatrixProblem(operator=path, load=np.eye(4), observe=np.eye(4)[1:3], parameters=fc.CoordinateSpace(4))
+    with pytest.raises(fc.SolveError, match=r"singular.*prescribed values left out"):
+        problem.predict(None, np.ones(4))

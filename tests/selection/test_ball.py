@@ -152,6 +152,25 @@ def test_the_secular_equation_over_many_scales():
         np.testing.assert_allclose((H + mu * L) @ c, y, atol=1e-8)
 
 
+def test_minimizers_of_limited_accuracy_end_at_the_sphere():
+    rng = np.random.default_rng(4)
+    H, L, y = np.diag(np.geomspace(1e-3, 1.0, 10)), np.eye(10), rng.standard_normal(10)
+
+    def solves(mu):
+        inverse = np.linalg.inv(H + mu * L)
+        return inverse @ y * (1.0 + 1e-6 * rng.uniform(0.5, 1.0) * rng.choice([-1.0, 1.0])), lambda r: inverse @ r
+
+    exact = on_sphere(lambda mu: (np.linalg.solve(H + mu * L, y), lambda r: np.linalg.solve(H + mu * L, r)), L, 2.0)
+    c, mu = on_sphere(solves, L, 2.0, known=1e-5)
+    assert c @ c == pytest.approx(4.0, rel=1e-12)
+    # Both end within 2e-6 of the sphere. Newton's step for mu has a relative error of that times the slope of the
+    # secular equation, which is at most mu plus the largest entry of H over mu.
+    assert mu == pytest.approx(exact[1], rel=2e-6 * (1.0 + 1.0 / exact[1]))
+    np.testing.assert_allclose(c, exact[0], atol=2e-6 * (1.0 + 1.0 / exact[1]) * 2.0)
+    with pytest.raises(fc.SolveError, match="no multiplier"):
+        on_sphere(solves, L, 2.0)
+
+
 def coefficient(**ball):
     space = fc.SineSpace(LINE, 3)
     return zoo.coefficient(
