@@ -119,7 +119,8 @@ def monotonicity(
         of the currents that were driven, or of its symmetric part. ``"noise"``: what the noise of the data (and of the
         reference) adds to the symmetric part, in the norm of Frobenius and with the confidence of the data. Voltages
         then err by nothing else, neither those that were measured nor those that are simulated for the background: what
-        the mesh does to these is no noise and needs a `reference`, or data with a model error. None: twice the norm
+        the mesh does to these is no noise: without a `reference`, or data with a model error, the label is
+        ``"estimate"``. None: twice the norm
         of the part that is not symmetric, which would vanish without errors: a usual guess. A symmetric error does not
         show in it, so that the label is ``"estimate"``.
     reference
@@ -178,7 +179,9 @@ def monotonicity(
     ]
     above_by, below_by = float(-small - bound - lost[0]), float(large - bound - lost[1])
     noise = isinstance(error, str)
-    guessed = error is None or (noise and not all(each.law.proven for each in measured))
+    # What the mesh does to the simulated background is no noise.
+    unknown = reference is None and data.model is None
+    guessed = error is None or (noise and (unknown or not all(each.law.proven for each in measured)))
     confidence = 1.0 - sum(1.0 - each.confidence for each in measured) if noise else 1.0
     label = "estimate" if guessed else "proved"
     return Monotonicity(name, above_by > 0.0, below_by > 0.0, above_by, below_by, bound, eps, label, confidence)

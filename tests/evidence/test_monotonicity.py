@@ -84,7 +84,9 @@ def test_noise_level_of_the_data_bounds_the_error(seed):
     std = rng.uniform(1e-4, 3e-4, 49)
     data = fc.Data.gaussian(exact + std * rng.standard_normal(49), std=std)
     found = fc.monotonicity(problem, data, HALVES["right half"], error="noise", model_error=0.0)
-    assert (found.above, found.below, found.label, found.confidence) == (True, False, "proved", 0.95)
+    assert (found.above, found.below, found.confidence) == (True, False, 0.95)
+    # The mesh may err where it simulates the background.
+    assert found.label == "estimate"
     contacts = problem.electrodes
     form, norm = contacts.measured_form(data.values)
     off = form - contacts.measured_form(exact)[0]
@@ -92,6 +94,7 @@ def test_noise_level_of_the_data_bounds_the_error(seed):
     assert np.linalg.norm(off, 2) <= norm * np.linalg.norm(data.values - exact)
     both = fc.monotonicity(problem, data, HALVES["right half"], reference=data, error="noise", model_error=0.0)
     assert both.error == pytest.approx(2.0 * found.error)
+    assert both.label == "proved"
     assert both.confidence == pytest.approx(0.9)
     assert not both.above
 
