@@ -14,7 +14,6 @@ import numpy as np
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.samples import predictions
 from ..shown import Shown
 from .affine import Sight
 from .misfit import least_misfit
@@ -109,13 +108,15 @@ def explained(problem: Problem, data: Data, candidate: Candidate) -> Explained:
     check_problem(problem)
     problem.check_data(data)
     check_candidate(problem, candidate)
-    predicted = predictions(problem, candidate.parameter[None])[0]
+    q = candidate.parameter
+    state = problem.solve(q)
+    predicted = problem.predict(state, q)
     left = np.asarray(data.whiten(data.values - predicted))
     law, model = data.law, data.model
     sights = [] if model is None else [Sight(model.size, model.matrix @ model.matrix.T)]
     distance = float(np.linalg.norm(left))
     # What solves and sums may have lost is no evidence.
-    lost = problem.linearize(candidate.parameter).rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
+    lost = problem.lost_to_rounding(data, state, q) + problem.solved_error(data, state, q)
     beyond = max(least_misfit(sights, left) - lost, 0.0)
     return Explained(
         candidate.name,

@@ -239,7 +239,9 @@ class HeatInitial(LinearProblem):
     @cached_property
     def solve_errors(self) -> SolveErrors:
         """In the energy norm of a step, in which neither states nor errors grow."""
-        self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
+        if self.basis.W.min() > 0.0:
+            # Else the stiffness need not be positive.
+            self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
         H = self.sensors.matrix[:, self.free]
         return SolveErrors(self.factor, self.load[self.free], H, weight_below(self.parameters))
 
