@@ -218,7 +218,7 @@ class HeatInitial(LinearProblem):
         if not self.measured:
             sizes = np.abs(solve_mass(self.residual_mass, np.asarray(sum(parts)))).max(axis=0, initial=0.0)
         else:
-            sizes = self._lost * np.sum([self.factor.dual_norms_above(part) for part in parts], axis=0)
+            sizes = self._lost * np.sum([self.solve_errors.factor.dual_norms_above(part) for part in parts], axis=0)
         return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z)), sizes
 
     @cached_property

@@ -84,3 +84,13 @@ def test_what_solves_leave_is_no_evidence():
         found = fc.explained(problem, data, fc.Candidate(problem.solve(truth), truth))
     assert found.distance > found.allowed
     assert not found.refuted
+
+
+def test_the_p_value_counts_model_errors_that_are_larger_than_those_of_samples():
+    """The set holds a further error with 80 %, so that no p-value is below 20 %, and a truth is refuted below 25 %."""
+    data = fc.Data.gaussian(np.zeros(2), std=1e-3)
+    data = data.with_model_error(np.random.default_rng(0).standard_normal((60, 2)), confidence=0.8)
+    found = fc.explained(identity(2), data.with_values([10.0, 0.0]), nothing(2))
+    assert found.refuted
+    assert found.confidence == pytest.approx(0.75)
+    assert found.p_value == pytest.approx(0.2)
