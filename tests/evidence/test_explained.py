@@ -76,14 +76,16 @@ def test_what_solves_leave_is_no_evidence():
     truth = np.sin(3.0 * basis.doflocs[0]) + basis.doflocs[1]
 
     def model():
-        return zoo.source(basis, parameters=fc.FullSpace)
+        return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1e4))
 
     data = fc.Data.gaussian(model().simulate(truth).values, std=1e-8)
     with fc.use_backend("multigrid", tolerance=1e-4):
         problem = model()
         found = fc.explained(problem, data, fc.Candidate(problem.solve(truth), truth))
+        known = fc.evidence(problem, data).explains(truth)
     assert found.distance > found.allowed
     assert not found.refuted
+    assert known
 
 
 def test_the_p_value_counts_model_errors_that_are_larger_than_those_of_samples():
