@@ -335,9 +335,12 @@ class Evidence(Distances, Shown):
             A dof vector; it need not lie in the class.
         """
         q = self.problem.check_parameter(parameter)
-        forward, data, known = self._known.forward, self.data, self._known
-        misfit = known.turned(data.whiten(forward.apply(q[:, None])[:, 0] + forward.offset - data.values))
-        level = self.law.size(len(misfit), self.law.zeta) + known.rounding
+        problem, data, known = self.problem, self.data, self._known
+        state = problem.solve(q)
+        misfit = known.turned(data.whiten(problem.predict(state, q) - data.values))
+        lost = problem.lost_to_rounding(data, state, q) + problem.solved_error(data, state, q)
+        size = 1.0 if known.turn is None else float(np.linalg.norm(known.turn, 2))
+        level = self.law.size(len(misfit), self.law.zeta) + known.rounding + size * lost
         level += sum(part.sight.reach for part in known.parts if part.systematic)
         return bool(np.linalg.norm(misfit) <= level)
 

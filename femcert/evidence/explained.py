@@ -14,7 +14,6 @@ import numpy as np
 from ..problem.base import Problem, check_problem
 from ..problem.candidate import Candidate, check_candidate
 from ..problem.data import Data
-from ..problem.samples import predictions
 from ..shown import Shown
 from .affine import Sight
 from .misfit import least_misfit
@@ -35,7 +34,8 @@ class Explained(Shown):
     allowed
         What noise can explain, with the confidence of its law.
     p_value
-        The chance of `beyond`, or more, if the candidate is the truth. For a noise level 1 or 0; None for repeats.
+        At least the chance of `beyond`, or more, if the candidate is the truth: that of the noise, and that of a model
+        error outside of a set that was learned from samples. For a noise level 1 or 0 beside that; None for repeats.
     confidence
         A candidate that is the truth is refuted with probability ``1 - confidence`` at most: noise, and what was
         learned of the model error from samples.
@@ -109,20 +109,23 @@ def explained(problem: Problem, data: Data, candidate: Candidate) -> Explained:
     check_problem(problem)
     problem.check_data(data)
     check_candidate(problem, candidate)
-    predicted = predictions(problem, candidate.parameter[None])[0]
+    q = candidate.parameter
+    state = problem.solve(q)
+    predicted = problem.predict(state, q)
     left = np.asarray(data.whiten(data.values - predicted))
     law, model = data.law, data.model
     sights = [] if model is None else [Sight(model.size, model.matrix @ model.matrix.T)]
     distance = float(np.linalg.norm(left))
     # What solves and sums may have lost is no evidence.
-    lost = problem.linearize(candidate.parameter).rounding_of(data) * (data.norm(predicted) + data.norm(data.values))
+    lost = problem.lost_to_rounding(data, state, q) + problem.solved_error(data, state, q)
     beyond = max(least_misfit(sights, left) - lost, 0.0)
+    tail = law.tail(beyond, len(left))
     return Explained(
         candidate.name,
         distance,
         beyond,
         law.size(len(left), law.zeta),
-        law.tail(beyond, len(left)),
+        None if tail is None else min(tail + data.alpha, 1.0),
         data.confidence,
         "proved" if law.proven else "estimate",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
@@ -39,7 +40,6 @@ CAUTION = 2.0
 BESIDE = 2
 # SciPy hands out the pivots only with a copy of the factors, kept for good; up to so many entries that is cheap.
 PIVOTS_READ = 2_000_000
-
 
 
 _made = 0
@@ -132,8 +132,12 @@ class Factorization:
             b = np.random.default_rng(0).standard_normal(A.shape[0])
             magnitudes = csc_matrix((np.abs(A.data), A.indices, A.indptr), shape=A.shape)
             size = float(magnitudes.sum(axis=0).max()) or 1.0
-            skew = np.linalg.norm((A @ b) / size - (A.T @ b) / size)
-            if definite and not skew <= SYMMETRY_TOLERANCE * np.linalg.norm(b):
+            diagonal = magnitudes.diagonal()
+            # A zero on the diagonal is no matter of units, and singular or indefinite.
+            self._root = root = np.sqrt(diagonal) if np.all(diagonal > 0.0) else np.ones(len(diagonal))
+            self.size = float((magnitudes @ (1.0 / root) / root).max()) * (1.0 + len(root) * EPS)
+            skew = np.linalg.norm((A @ (b / root) - A.T @ (b / root)) / root)
+            if definite and not skew <= SYMMETRY_TOLERANCE * self.size * np.linalg.norm(b):
                 raise SolveError(f"the {name} is not symmetric; expected definite=False for it")
             choice = choose(A) if definite else Choice("superlu")
             if to_rounding:
@@ -143,7 +147,7 @@ class Factorization:
             self.backend = choice.name
             _count()
             self._matrix, self._longest = A, int(np.diff(A.indptr).max())
-            self.condition, weak = self._scaled_condition(magnitudes)
+            self.condition, weak = self._scaled_condition()
             self.least, self.proven = self.size / (CAUTION * self.condition), False
             self._probe(A, b, size)
             if self.tolerance:
@@ -188,6 +192,12 @@ class Factorization:
         """Sizes of the diagonal entries of the matrix; ones where some are zero."""
         return self._root**2
 
+    @cached_property
+    def skew(self) -> float:
+        """At least the norm of ``A - A'``, scaled to a unit diagonal of A: the largest row sum; 0 for a symmetric A."""
+        difference = abs(self._matrix - self._matrix.T)
+        return float((difference @ (1.0 / self._root) / self._root).max()) * (1.0 + len(self._root) * EPS)
+
     def bound_least(self, value: float) -> None:
         """Take a proved `least`, if it is positive."""
         if value > 0.0 and not (self.proven and self.least >= value):
@@ -197,9 +207,9 @@ class Factorization:
         """What ``‖x - A^-1 b‖_A`` is at most, for columns x and b, with a symmetric positive definite A.
 
         With the residual ``r = b - A x`` and the diagonal D of A, ``‖x - A^-1 b‖_A² = r' A^-1 r <= r' D^-1 r / least``.
-        As computed, r is off by at most ``gamma (|A| |x| + |b|)``, which counts as part of it; and the norm of
-        ``D^-1/2 |A| D^-1/2`` is at most its largest row sum. Where an iteration solves, ``tol ‖x‖_A`` may take the
-        place of what was computed of r.
+        What A lacks of symmetry counts as part of r, so that it holds for ``A^-T b`` as well. As computed, r is off by
+        at most ``gamma (|A| |x| + |b|)``, which counts likewise; and the norm of ``D^-1/2 |A| D^-1/2`` is at most its
+        largest row sum. Where an iteration solves, ``tol ‖x‖_A`` may take the place of what was computed of r.
 
         Parameters
         ----------
@@ -214,7 +224,8 @@ class Factorization:
         if self.tolerance:
             energies = np.sqrt(np.maximum(np.sum(x * product, axis=0), 0.0))
             found = np.minimum(found, self.tolerance / (1.0 - self.tolerance) * energies)
-        lost = gamma(self._longest + BESIDE) * (self.size * norms_above(root * x) + norms_above(right / root))
+        sizes = norms_above(root * x)
+        lost = gamma(self._longest + BESIDE) * (self.size * sizes + norms_above(right / root)) + self.skew * sizes
         if summed is not None:
             lost += gamma(terms) * norms_above(summed / root)
         return np.asarray(found + lost / np.sqrt(self.least))
@@ -257,15 +268,11 @@ class Factorization:
         if self.symmetric and not (b @ x > 0.0 and self._solver.is_positive()):
             raise SolveError(f"the {self.name} is not positive definite")
 
-    def _scaled_condition(self, magnitudes: Any) -> tuple[float, Array]:
+    def _scaled_condition(self) -> tuple[float, Array]:
         # Elimination does not depend on a scaling of rows and columns; neither does this number: ‖S‖ ‖S^-1‖ for
         # S = D^-1/2 A D^-1/2 with the diagonal D of A, the latter by inverse iteration.
-        diagonal = magnitudes.diagonal()
-        root = np.sqrt(diagonal) if np.all(diagonal > 0.0) else np.ones(len(diagonal))
-        size = float((magnitudes @ (1.0 / root) / root).max())
+        root, growth = self._root, 0.0
         x = np.random.default_rng(1).standard_normal(len(root))
-        growth = 0.0
-        self._root, self.size = root, size * (1.0 + len(root) * EPS)
         for step in range(3):
             x = x / np.linalg.norm(x)
             x = root * self._solver.rough_solve(root * x, not self.symmetric and step % 2 == 1)
@@ -273,7 +280,7 @@ class Factorization:
             if not (np.isfinite(length) and length > 0.0):
                 return np.inf, x
             growth = max(growth, length)
-        return size * growth, x / np.linalg.norm(x)
+        return self.size * growth, x / np.linalg.norm(x)
 
     def solve(self, right: Array) -> Array:
         """``A^-1 right`` for a vector or for columns, all columns at once."""

@@ -46,6 +46,8 @@ class AtParameter:
                 return whole, part
         whole = self.matrix if added is None else self.matrix + added
         part = whole if len(free) == whole.shape[0] else whole[free][:, free]
+        # All problems on the basis share them.
+        whole.data.flags.writeable = part.data.flags.writeable = False
         self._made.append((added, free, whole, part))
         return whole, part
 

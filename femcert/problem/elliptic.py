@@ -95,8 +95,11 @@ class EllipticSource(LinearProblem):
         """``(a_min lam + c_min) share min_i M_ii / A_ii`` over the free dofs, with ``M >= share diag(M)``.
 
         The least eigenvalue lam is that of `femcert.mesh.geometry.dirichlet_eigenvalue`; it needs gradients that are
-        integrated exactly, so straight cells. A lumped reaction does not count.
+        integrated exactly, so straight cells; and the least values need weights of the quadrature that are positive. A
+        lumped reaction does not count.
         """
+        if not self.basis.W.min() > 0.0:
+            return 0.0
         basis, parts = self.basis, [part.facets for part in self.boundary.dirichlet if len(part.facets)]
         least = 0.0 if self.lumped else float(self.reaction.min())
         if parts and not bend(basis.mesh).any():

@@ -218,7 +218,7 @@ class HeatInitial(LinearProblem):
         if not self.measured:
             sizes = np.abs(solve_mass(self.residual_mass, np.asarray(sum(parts)))).max(axis=0, initial=0.0)
         else:
-            sizes = self._lost * np.sum([self.factor.dual_norms_above(part) for part in parts], axis=0)
+            sizes = self._lost * np.sum([self.solve_errors.factor.dual_norms_above(part) for part in parts], axis=0)
         return np.asarray(self.load[self.free].T @ solve_mass(self.residual_mass, z)), sizes
 
     @cached_property
@@ -239,7 +239,9 @@ class HeatInitial(LinearProblem):
     @cached_property
     def solve_errors(self) -> SolveErrors:
         """In the energy norm of a step, in which neither states nor errors grow."""
-        self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
+        if self.basis.W.min() > 0.0:
+            # Else the stiffness need not be positive.
+            self.factor.bound_least(float((self._mass_below / self.factor.diagonal).min()))
         H = self.sensors.matrix[:, self.free]
         return SolveErrors(self.factor, self.load[self.free], H, weight_below(self.parameters))
 

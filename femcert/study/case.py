@@ -291,6 +291,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
     output = record.get("output", {})
     files_of(output)
     named = [*candidates.values(), *([] if solver is None else [solver])]
+    sampled = _sampled_files(admitted, parts, decides, folder)
     problem, data = _problem_and_data(mesh, admitted, parts, folder, several="experiment" in record)
     if rule is not None and decides is not None and "samples" in decides.values:
         samples = read_truths(folder, decides.values["samples"], problem.parameters, "rule.samples")
@@ -309,7 +310,7 @@ def _certify(record: Mapping[str, Any], folder: Path) -> CertifyCase:
             for table, key in ((mesh, "file"), (admitted, "mesh"), *((each, "file") for each in named))
             if key in table.values
         }
-        | _sampled_files(admitted, parts, decides, folder)
+        | sampled
         | {f"{part.words}data.file": folder / part.dataset.file for part in parts if part.dataset.file},
         noise=parts[0].dataset.noise_words(),
         labels=labels_of(record.get("case", {})),
@@ -321,13 +322,20 @@ def _sampled_files(admitted: Table, parts: Sequence[Part], rule: Table | None, f
     named = [(f"class.{name}", admitted.more.get(name)) for name in BOUNDING]
     named += [(f"{part.words}data.model", None if part.model is None else part.model.values) for part in parts]
     named.append(("rule", None if rule is None else rule.values))
-    return {
+    found = {
         f"{key}.{name}": folder / values[name]
         for key, values in named
         if isinstance(values, Mapping)
         for name in ("samples", "matrix")
         if isinstance(values.get(name), str)
     }
+    tried = found.get("rule.samples")
+    for key, file in found.items():
+        if tried is not None and key != "rule.samples" and file.resolve() == tried.resolve():
+            raise InputError(
+                f"rule.samples and {key} are one file; expected truths for the rule that made neither class nor data"
+            )
+    return found
 
 
 def _problem_and_data(

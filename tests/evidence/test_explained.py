@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import zoo
 from scipy.stats import chi2
 
 import femcert as fc
+from femcert.linalg import installed_backends
 
 
 def identity(n=3):
@@ -65,3 +67,32 @@ def test_what_is_refused():
     unknown = fc.Data.gaussian(np.arange(3.0), std="unknown")
     with pytest.raises(fc.UncertifiedError, match="unknown"):
         fc.explained(identity(), unknown, nothing())
+
+
+@pytest.mark.skipif("multigrid" not in installed_backends(), reason="needs pyamg")
+def test_what_solves_leave_is_no_evidence():
+    """An iteration that ends at 1e-4 moves predictions by many deviations of 1e-8; the truth is not refuted for it."""
+    basis = zoo.unit_basis("tri P1", 24)
+    truth = np.sin(3.0 * basis.doflocs[0]) + basis.doflocs[1]
+
+    def model():
+        return zoo.source(basis, parameters=fc.FullSpace(basis).within_ball(1e4))
+
+    data = fc.Data.gaussian(model().simulate(truth).values, std=1e-8)
+    with fc.use_backend("multigrid", tolerance=1e-4):
+        problem = model()
+        found = fc.explained(problem, data, fc.Candidate(problem.solve(truth), truth))
+        known = fc.evidence(problem, data).explains(truth)
+    assert found.distance > found.allowed
+    assert not found.refuted
+    assert known
+
+
+def test_the_p_value_counts_model_errors_that_are_larger_than_those_of_samples():
+    """The set holds a further error with 80 %, so that no p-value is below 20 %, and a truth is refuted below 25 %."""
+    data = fc.Data.gaussian(np.zeros(2), std=1e-3)
+    data = data.with_model_error(np.random.default_rng(0).standard_normal((60, 2)), confidence=0.8)
+    found = fc.explained(identity(2), data.with_values([10.0, 0.0]), nothing(2))
+    assert found.refuted
+    assert found.confidence == pytest.approx(0.75)
+    assert found.p_value == pytest.approx(0.2)

@@ -5,10 +5,11 @@ import pytest
 import zoo
 from extended import refined_solves
 from scipy.linalg import eigh
-from scipy.sparse import csr_matrix
+from scipy.sparse import block_diag, csr_matrix
 from skfem import Basis, ElementTriP1, MeshLine, MeshTri
 
 import femcert as fc
+from femcert.errors import SolveError
 from femcert.linalg import Factorization, installed_backends, least_share
 from femcert.mesh.elements import mass_matrix, mass_share
 from femcert.mesh.geometry import dirichlet_eigenvalue
@@ -187,3 +188,38 @@ def test_counted_shares_are_proved_or_zero():
     for guess in (1e-3, 0.2, 0.29, 1.0, 2.0):
         assert 0.0 < least_share(A, guess) <= least
     assert least_share(A, 100.0) == 0.0
+
+
+def test_what_an_operator_lacks_of_symmetry_is_part_of_the_error():
+    """Adjoint states are solved with A in place of A'; with a condition number of 1e6 the last digits of A matter."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    K, S = (Q * np.geomspace(1.0, 1e-6, 60)) @ Q.T, rng.standard_normal((60, 60))
+    A = (K + K.T) / 2.0 + 1e-11 * (S - S.T) / np.linalg.norm(S - S.T, 2)
+    load, observe = rng.standard_normal((60, 20)), rng.standard_normal((5, 60))
+    problem = fc.MatrixProblem(operator=A, load=load, observe=observe, definite=True)
+    # Its solves lose eps times the condition number, 1e-10; the skew part moves the map by 1e-6 of itself.
+    exact = observe @ np.linalg.solve(A, load)
+    off = np.linalg.norm(problem.matrix - exact, 2)
+    assert off > 1e-8 * np.linalg.norm(exact, 2)
+    assert off <= problem.error(None)
+
+
+def test_units_do_not_hide_that_an_operator_is_not_symmetric():
+    """The skew part is 1e-12 of the largest entry, and half of the block that it is in."""
+    A = block_diag([1e12 * np.eye(3), [[2.0, -1.5], [-0.5, 2.0]]], format="csc")
+    with pytest.raises(SolveError, match="not symmetric"):
+        Factorization(A, definite=True)
+
+
+def test_negative_weights_of_a_quadrature_prove_nothing_by_least_values():
+    """P1 on triangles with the rule of order 3: large values where its weight is negative make the operator small."""
+    basis = zoo.unit_basis("tri P1", 8)
+    basis = Basis(basis.mesh, ElementTriP1(), intorder=3)
+    assert basis.W.min() < 0.0
+    weights = np.broadcast_to(basis.W, (basis.mesh.nelements, basis.W.size))
+    problem = zoo.source(basis, conductivity=lambda x: np.where(weights < 0.0, 2.7, 1.0))
+    A = problem.operator[problem.free][:, problem.free].toarray()
+    least = eigh(A, np.diag(np.diag(A)), eigvals_only=True)[0]
+    assert problem.least_share == 0.0
+    assert problem.solve_errors.factor.least <= least

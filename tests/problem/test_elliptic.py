@@ -403,3 +403,15 @@ def test_unsupported_elements():
     for basis, word in bad_bases():
         with pytest.raises(fc.InputError, match=word):
             fc.EllipticSource(basis, parameters=usual.parameters, sensors=usual.sensors)
+
+
+def test_operators_that_problems_share_are_read_only():
+    """Two problems on one basis have one matrix of a conductivity: no caller may change it for the other."""
+    basis = zoo.unit_basis("tri P1", 4)
+    space, sensors = fc.FullSpace(basis), fc.PointSensors(basis, [[0.3, 0.6], [0.4, 0.7]])
+    one, other = (fc.EllipticCoefficient(basis, parameters=space, sensors=sensors, source=f) for f in (1.0, 2.0))
+    q = np.zeros(basis.N)
+    A = one.derivatives(np.zeros(basis.N), q)[0]
+    assert other.derivatives(np.zeros(basis.N), q)[0] is A
+    with pytest.raises(ValueError, match="read-only"):
+        A.data *= 2.0

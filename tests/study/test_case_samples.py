@@ -237,6 +237,8 @@ REFUSED = {
     "repeats and unknown": ({"data": {"file": "repeats.csv", "repeats": RUNS, "std": "unknown"}},
         "data.std is given, but rep"),
     "no samples": ({"rule": {"kind": "calibrated"}}, "rule.samples is missing"),
+    "samples used twice": ({"class": {"ball": {"samples": "truths.npz"}},
+        "rule": {"kind": "calibrated", "samples": "truths.npz"}}, "rule.samples and class.ball.samples are one file"),
     "harm": ({"rule": {"kind": "calibrated", "samples": "truths.npz", "harm": 2.0}}, "rule.harm is 2"),
     "solver": ({"candidate": {"kind": "gauss-newton", "weight": 1.0}},
         "candidate.kind is 'gauss-newton'; a linear problem"),
