@@ -142,7 +142,7 @@ def few_eigenpairs(
 
 def _split(values: Array, residuals: Array, most: int) -> int:
     """How many of the first values, less than `most`, are far above the next one and known to rounding; else 0."""
-    gaps = np.flatnonzero(values[: most - 1] > APART * values[1:most]) if most > 1 else []
+    gaps = np.flatnonzero(values[: max(most - 1, 0)] > APART * values[1 : max(most, 1)])
     count = int(gaps[0]) + 1 if len(gaps) else 0
     return count if np.all(residuals[:count] <= ROUNDING * values[0]) else 0
 

@@ -1,5 +1,6 @@
 """Backends: the same results with each that is installed, chosen by size, named by the user, refused in words."""
 
+import sys
 import threading
 
 import numpy as np
@@ -10,7 +11,7 @@ from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.linalg import Factorization, backends, factorization_count, installed_backends, smallest_eigenpairs
+from femcert.linalg import Factorization, backends, factorization_count, installed_backends, pardiso, smallest_eigenpairs
 from femcert.linalg.factor import pivoted_factors
 
 INSTALLED = sorted(installed_backends())
@@ -130,6 +131,33 @@ def test_each_is_counted_and_solves_from_several_threads(backend):
         thread.join()
     for i, right in enumerate(rights):
         assert np.allclose(K @ results[i], right, atol=1e-8)
+
+
+def test_pardiso_keeps_its_orderings_among_threads():
+    """Many small matrices of many patterns at once, with threads that take turns as often as they can."""
+    pytest.importorskip("pypardiso")
+    failures, interval = [], sys.getswitchinterval()
+
+    def work(seed):
+        for n in np.random.default_rng(seed).integers(3, 30, 400):
+            try:
+                matrix = diags([-np.ones(n - 1), 3.0 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1]).tocsc()
+                found = pardiso.Pardiso(matrix, name="matrix").solve(np.ones(n))
+                assert np.allclose(matrix @ found, 1.0, atol=1e-12)
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert failures == []
+    assert len(pardiso._orders) <= pardiso.ORDERS
 
 
 def test_multigrid_where_factors_do_not_fit(monkeypatch):
