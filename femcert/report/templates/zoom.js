@@ -10,7 +10,7 @@ for (const row of document.querySelectorAll(".maps")) {
     // What is drawn as an image, for its many elements, has no clip path.
     for (const drawn of [...axes.children].filter(child => child.matches("image, [clip-path]") || child.querySelector("[clip-path]"))) {
       const frame = make("g", axes);
-      frame.setAttribute("clip-path", `url(#${clip.id})`);
+      frame.setAttribute("clip-path", `url(${"#" + clip.id})`);
       drawn.replaceWith(frame);
       for (const part of [drawn, ...drawn.querySelectorAll("[clip-path]")]) part.removeAttribute("clip-path");
       // An image has a transformation of its own.
