@@ -4,13 +4,11 @@ for (const row of document.querySelectorAll(".maps")) {
   const maps = [...row.querySelectorAll("svg[data-window]")].map(svg => {
     const axes = svg.querySelector("[id$='-map']"), contents = [];
     const [x, y, width, height] = svg.dataset.box.split(" ").map(Number);
-    const clip = make("clipPath", svg), box = make("rect", clip);
-    clip.id = `${axes.id}-window`;
-    for (const [name, value] of Object.entries({ x, y, width, height })) box.setAttribute(name, value);
     // What is drawn as an image, for its many elements, has no clip path.
     for (const drawn of [...axes.children].filter(child => child.matches("image, [clip-path]") || child.querySelector("[clip-path]"))) {
-      const frame = make("g", axes);
-      frame.setAttribute("clip-path", `url(${"#" + clip.id})`);
+      const frame = make("svg", axes);
+      for (const [name, value] of Object.entries({ x, y, width, height })) frame.setAttribute(name, value);
+      frame.setAttribute("viewBox", svg.dataset.box);
       drawn.replaceWith(frame);
       for (const part of [drawn, ...drawn.querySelectorAll("[clip-path]")]) part.removeAttribute("clip-path");
       // An image has a transformation of its own.
