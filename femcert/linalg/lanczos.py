@@ -23,10 +23,11 @@ Array = NDArray[np.float64]
 TIGHT, LOOSE = 1e-13, 1e-5
 # Relatively so close to the last eigenvalue that is wanted, another one may belong to the same space.
 SAME_SPACE = 1e-4
-# An eigenvalue so many times larger than the next one is split off.
+# Eigenvalues so many times larger than the next one are split off.
 APART = 1e3
-# Steps of the search for what was missed before its result counts, and the residual.
-LEAST_STEPS, SEEN = 8, 1e-2
+# Steps of the search for what was missed before its result counts, and the residual. A Ritz vector between two
+# eigenvectors has a residual of about the distance from the larger eigenvalue, so it must be a small part of that.
+LEAST_STEPS, SEEN, CLEARLY = 8, 1e-2, 0.01
 # Below this part of the largest eigenvalue, a residual is rounding.
 ROUNDING = 32.0 * EPS
 
@@ -127,10 +128,11 @@ def few_eigenpairs(
     while krylov.count < krylov.most:
         krylov.step()
         values, _, residuals = krylov.pairs()
-        if k > 1 and krylov.count > 2 and values[0] > APART * values[1] and residuals[0] <= ROUNDING * values[0]:
-            # That of a seminorm and a small shift: without it the others keep their digits.
-            first = krylov.ritz_vectors(1)
-            rest = few_eigenpairs(stiffness, mass, solve, np.hstack([known, first]), k - 1, beyond, rng)
+        null = _split(values, residuals, min(k, krylov.count - 1))
+        if null:
+            # Those of a seminorm and a small shift: without them the others keep their digits.
+            first = krylov.ritz_vectors(null)
+            rest = few_eigenpairs(stiffness, mass, solve, np.hstack([known, first]), k - null, beyond, rng)
             return None if rest is None else rayleigh_ritz(stiffness, mass, np.hstack([first, rest[1]]))
         if krylov.count < k + beyond:
             continue
@@ -142,6 +144,13 @@ def few_eigenpairs(
     return None
 
 
+def _split(values: Array, residuals: Array, most: int) -> int:
+    """How many of the first values, less than `most`, are far above the next one and known to rounding; else 0."""
+    gaps = np.flatnonzero(values[: max(most - 1, 0)] > APART * values[1 : max(most, 1)])
+    count = int(gaps[0]) + 1 if len(gaps) else 0
+    return count if np.all(residuals[:count] <= ROUNDING * values[0]) else 0
+
+
 def misses(
     mass: Any, solve: Callable[[Array], Array], known: Array, value: float, rng: np.random.Generator
 ) -> bool | None:
@@ -150,10 +159,10 @@ def misses(
     while krylov.count < krylov.most:
         krylov.step()
         values, _, residuals = krylov.pairs()
-        if values[0] > value * (1.0 - SAME_SPACE):
+        below = value * (1.0 - SAME_SPACE) - values[0]
+        if below < 0.0:
             return True
-        settled = krylov.count >= LEAST_STEPS and residuals[0] <= SEEN * values[0]
-        if settled and values[0] + residuals[0] < value * (1.0 - SAME_SPACE):
+        if krylov.count >= LEAST_STEPS and residuals[0] <= min(SEEN * values[0], CLEARLY * below):
             return False
     return None
 

@@ -31,6 +31,7 @@ OUT_OF_MEMORY, BAD_PIVOT = -2, -4
 # Orderings of the last patterns, four bytes for each unknown.
 ORDERS = 2
 _orders: dict[bytes, NDArray[np.int32]] = {}
+_orders_lock = threading.Lock()
 
 
 @cache
@@ -89,7 +90,8 @@ class Pardiso:
         self._options = _options()
         # Most of the time goes into the ordering, which belongs to the pattern alone.
         pattern = _pattern(*self._arrays[1:])
-        order = _orders.pop(pattern, None)
+        with _orders_lock:
+            order = _orders.pop(pattern, None)
         self._options[4] = 2 if order is None else 1
         order = np.zeros(len(self._arrays[1]) - 1, dtype=np.int32) if order is None else order
         self._lock = threading.Lock()
@@ -104,9 +106,10 @@ class Pardiso:
         if error or self._options[13]:
             raise SolveError(f"the factorization of the {name} failed (PARDISO's error {error})")
         self._options[4] = 0
-        _orders[pattern] = order
-        while len(_orders) > ORDERS:
-            _orders.pop(next(iter(_orders)), None)
+        with _orders_lock:
+            _orders[pattern] = order
+            while len(_orders) > ORDERS:
+                _orders.pop(next(iter(_orders)))
 
     def solve(self, right: Array, transposed: bool = False) -> Array:
         """``A^-1 right`` for a vector or columns."""

@@ -28,6 +28,8 @@ ARROWS = 12
 # Left, bottom, right and top, in inches.
 MAP_MARGINS = (0.42, 0.27, 0.76, 0.17)
 LINE_MARGINS = (0.68, 0.43, 0.12, 0.32)
+# What a number beside a map takes of its height, in inches.
+NUMBER = 0.2
 
 
 def draw_line(axes: Any, basis: Basis, values: Any, **look: Any) -> None:
@@ -228,9 +230,11 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_gid(MAP)
-    box, width = axes.get_position(), figure.get_size_inches()[0]
+    box, (width, height) = axes.get_position(), figure.get_size_inches()
+    # Numbers of a narrow map do not fit on top of each other.
+    most = max(int(box.height * height / NUMBER), 1)
     beside = figure.add_axes((box.x1 + 0.1 / width, box.y0, 0.1 / width, box.height))
-    bar = figure.colorbar(image, cax=beside, ticks=MaxNLocator(6))
+    bar = figure.colorbar(image, cax=beside, ticks=MaxNLocator(min(6, most)))
     bar.outline.set_visible(False)
     # Two hundred colours, or the few of a map in bands.
     bar.solids.set(edgecolor="face", rasterized=bar.solids.get_array().size > 2 * BANDS)
@@ -238,8 +242,8 @@ def _dress_map(figure: Any, axes: Any, image: Any) -> None:
     beside.tick_params(length=2.5, labelsize=9)
     axes.set_frame_on(False)
     axes.tick_params(length=2.5, labelsize=8.5)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_locator(MaxNLocator(min(4, most)))
 
 
 def value_limits(basis: Basis, fields: Iterable[Array]) -> tuple[float, float]:

@@ -79,10 +79,14 @@ def picture(
 
 
 def _window(figure: Any) -> str:
-    """The limits of a map, which the page zooms into, as an attribute; empty for other drawings."""
+    """The limits of a map, which the page zooms into, and its place, as attributes; empty for other drawings."""
     for axes in figure.axes:
         if axes.get_gid() == MAP:
-            return f' data-window="{" ".join(format(end, ".9g") for end in (*axes.get_xlim(), *axes.get_ylim()))}"'
+            box, (width, height) = axes.get_position(), 72.0 * figure.get_size_inches()
+            place = (box.x0 * width, (1.0 - box.y1) * height, box.width * width, box.height * height)
+            ends = (*axes.get_xlim(), *axes.get_ylim())
+            window, within = (" ".join(format(number, ".9g") for number in part) for part in (ends, place))
+            return f' data-window="{window}" data-box="{within}"'
     return ""
 
 

@@ -1,6 +1,8 @@
 """Backends: the same results with each that is installed, chosen by size, named by the user, refused in words."""
 
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +12,14 @@ from skfem import Basis, BilinearForm, ElementTriP1, ElementTriP2, MeshTri, asm
 from skfem.helpers import dot, grad
 
 import femcert as fc
-from femcert.linalg import Factorization, backends, factorization_count, installed_backends, smallest_eigenpairs
+from femcert.linalg import (
+    Factorization,
+    backends,
+    factorization_count,
+    installed_backends,
+    pardiso,
+    smallest_eigenpairs,
+)
 from femcert.linalg.factor import pivoted_factors
 
 INSTALLED = sorted(installed_backends())
@@ -130,6 +139,26 @@ def test_each_is_counted_and_solves_from_several_threads(backend):
         thread.join()
     for i, right in enumerate(rights):
         assert np.allclose(K @ results[i], right, atol=1e-8)
+
+
+def test_pardiso_keeps_its_orderings_among_threads():
+    """Many small matrices of many patterns at once, with threads that take turns as often as they can."""
+    pytest.importorskip("pypardiso")
+    interval = sys.getswitchinterval()
+
+    def work(seed):
+        for n in np.random.default_rng(seed).integers(3, 30, 400):
+            matrix = diags([-np.ones(n - 1), 3.0 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1]).tocsc()
+            found = pardiso.Pardiso(matrix, name="matrix").solve(np.ones(n))
+            assert np.allclose(matrix @ found, 1.0, atol=1e-12)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(work, range(6)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(pardiso._orders) <= pardiso.ORDERS
 
 
 def test_multigrid_where_factors_do_not_fit(monkeypatch):

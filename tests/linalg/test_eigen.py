@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pencils import line_pencil, line_values
 from scipy.linalg import eigh
-from scipy.sparse import csr_matrix, diags, identity, kron
+from scipy.sparse import block_diag, csr_matrix, diags, identity, kron
 
 import femcert as fc
 from femcert.linalg import (
@@ -259,3 +259,25 @@ def test_few_eigenpairs_take_few_solves():
     assert values == pytest.approx(exact[:1], rel=1e-10)
     assert lanczos.misses(M, solve, vectors, 1.0 / exact[0], rng) is False
     assert lanczos.misses(M, solve, vectors, 1.0 / exact[1], rng) is True
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_several_insulated_components(copies):
+    """As many zero eigenvalues as there are components; the others keep their digits."""
+    K, M = plane_pencil(12, neumann=True)
+    values = np.sort(np.add.outer(*[line_values(12, np.arange(13))] * 2).ravel())
+    K, M = (block_diag([part] * copies, format="csr") for part in (K, M))
+    exact = np.repeat(values, copies)
+    for k in range(1, 23):
+        found, vectors = smallest_eigenpairs(K, M, k, beyond=2)
+        assert found[:k] == pytest.approx(exact[:k], rel=1e-8, abs=1e-8)
+        assert np.allclose(vectors[:, :k].T @ (M @ vectors[:, :k]), np.eye(k), atol=1e-9)
+
+
+def test_a_missed_copy_is_seen_beside_close_neighbours():
+    """A vector between both eigenspaces does not count as one of the smaller eigenvalue, from nearly every start."""
+    exact = np.r_[1.0, np.full(2, 1.001), np.linspace(2.0, 90.0, 100)]
+    unit, none = identity(len(exact), format="csr"), np.zeros((len(exact), 0))
+    starts = map(np.random.default_rng, range(100))
+    seen = [lanczos.misses(unit, lambda b: b / exact, none, 1.0, rng) for rng in starts]
+    assert seen.count(True) >= 95

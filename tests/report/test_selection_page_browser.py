@@ -9,8 +9,11 @@ import select
 import shutil
 import tempfile
 
+import numpy as np
 import pytest
-from test_selection_page import EVIL, page, selection
+import zoo
+from skfem import Basis, ElementTriP1, MeshTri
+from test_selection_page import EVIL, made, page, plane, selection
 
 from femcert.report.selection_page import selection_page
 
@@ -192,12 +195,11 @@ WINDOW = "document.querySelector('.zoom [role=status]').textContent"
 # Of a map: the numbers of the x axis that are shown, and their places in its box, from 0 to 1.
 NUMBERS = """[...document.querySelectorAll("svg[data-window]")[%d].querySelectorAll("text")].filter(
     text => text.getBoundingClientRect().width && text.closest("[id$='matplotlib.axis_1']")).map(text => {
-        const map = text.closest("svg").querySelector("[id$='-map'] [clip-path]").getAttribute("clip-path");
-        const box = document.getElementById(map.match(/#([^")]*)/)[1]).firstElementChild;
-        const seen = text.getBoundingClientRect(), svg = text.closest("svg").getBoundingClientRect();
-        const scale = text.closest("svg").viewBox.baseVal.width / svg.width;
+        const drawing = text.closest("svg"), [left, , width] = drawing.dataset.box.split(" ").map(Number);
+        const seen = text.getBoundingClientRect(), svg = drawing.getBoundingClientRect();
+        const scale = drawing.viewBox.baseVal.width / svg.width;
         const x = (seen.left + seen.width / 2 - svg.left) * scale;
-        return [Number(text.textContent), (x - box.getAttribute("x")) / box.getAttribute("width")];
+        return [Number(text.textContent), (x - left) / width];
     })"""
 
 
@@ -221,6 +223,49 @@ def test_maps_zoom_together_by_keyboard(browser, pages):
     browser.press("0")
     assert browser.run(WINDOW) == ""
     assert browser.run(NUMBERS % 0) == whole
+
+
+@pytest.mark.parametrize("refined", [2, 5])
+def test_maps_of_images_zoom_like_those_of_vectors(browser, tmp_path, refined):
+    """Of 2048 elements maps are images in the drawing, which have no clip path."""
+    path = tmp_path / "page.html"
+    path.write_text(selection_page(made(plane(refined=refined))), encoding="utf-8")
+    browser.open(path)
+    assert browser.seen("Runtime.exceptionThrown") == []
+    rows = browser.run("[...document.querySelectorAll('.maps')].filter(m => m.querySelector('[data-window]')).length")
+    assert browser.run("document.querySelectorAll('.zoom').length") == rows >= 3
+    browser.run("for (const bar of document.querySelectorAll('.zoom')) bar.querySelector('button').click()")
+    # In the middle, twice as large, and cut off at the box of the map.
+    moved = browser.run(
+        """[...document.querySelectorAll("svg[data-window]")].flatMap(svg => {
+            const [x, y, width, height] = svg.dataset.box.split(" ").map(Number);
+            return [...svg.querySelectorAll("svg > g[transform]")].map(content => {
+                const [a, , , d, e, f] = content.getAttribute("transform").match(/-?[\\d.]+(e-?\\d+)?/g).map(Number);
+                return [a, d, e + x + width / 2, f + y + height / 2];
+            });
+        })"""
+    )
+    assert len(moved) >= browser.run("document.querySelectorAll('svg[data-window]').length")
+    assert moved == [pytest.approx([2.0, 2.0, 0.0, 0.0], abs=1e-6)] * len(moved)
+
+
+def test_numbers_of_a_flat_map_do_not_overlap(browser, tmp_path):
+    mesh = MeshTri.init_tensor(np.linspace(0.0, 1.0, 41), np.linspace(0.0, 0.1, 5))
+    points = [[x, 0.05] for x in (0.2, 0.4, 0.6, 0.8)]
+    problem = zoo.source(Basis(mesh, ElementTriP1()), parameters=3, sensors=zoo.discs(points, 0.03))
+    path = tmp_path / "flat.html"
+    path.write_text(selection_page(made(problem)), encoding="utf-8")
+    browser.open(path)
+    # Of letters, two thirds of the line.
+    overlap = """[...document.querySelectorAll("svg[data-window]")].flatMap(svg => {
+        const boxes = [...svg.querySelectorAll("text")].filter(text => !text.textContent.startsWith("1e"))
+            .map(text => text.getBoundingClientRect()).filter(box => box.width);
+        return boxes.filter((a, i) => boxes.some((b, j) => j < i && a.left < b.right - 1 && b.left < a.right - 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > a.height / 3));
+    }).length"""
+    assert browser.run(overlap) == 0
+    browser.run("document.querySelector('.zoom button').click()")
+    assert browser.run(overlap) == 0
 
 
 def test_maps_zoom_and_move_by_touch(browser, pages):

@@ -3,16 +3,18 @@ for (const row of document.querySelectorAll(".maps")) {
   const make = (name, parent) => parent.appendChild(document.createElementNS(parent.namespaceURI, name));
   const maps = [...row.querySelectorAll("svg[data-window]")].map(svg => {
     const axes = svg.querySelector("[id$='-map']"), contents = [];
-    const clip = axes.querySelector("[clip-path]").getAttribute("clip-path");
-    for (const drawn of [...axes.children].filter(child => child.querySelector("[clip-path]"))) {
-      const frame = make("g", axes);
-      frame.setAttribute("clip-path", clip);
+    const [x, y, width, height] = svg.dataset.box.split(" ").map(Number);
+    // What is drawn as an image, for its many elements, has no clip path.
+    for (const drawn of [...axes.children].filter(child => child.matches("image, [clip-path]") || child.querySelector("[clip-path]"))) {
+      const frame = make("svg", axes);
+      for (const [name, value] of Object.entries({ x, y, width, height })) frame.setAttribute(name, value);
+      frame.setAttribute("viewBox", svg.dataset.box);
       drawn.replaceWith(frame);
-      for (const part of drawn.querySelectorAll("[clip-path]")) part.removeAttribute("clip-path");
-      contents.push(frame.appendChild(drawn));
+      for (const part of [drawn, ...drawn.querySelectorAll("[clip-path]")]) part.removeAttribute("clip-path");
+      // An image has a transformation of its own.
+      contents.push(make("g", frame));
+      contents.at(-1).append(drawn);
     }
-    const box = document.getElementById(clip.match(/#([^")]*)/)[1]).firstElementChild;
-    const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.getAttribute(name)));
     const [x0, x1, y0, y1] = svg.dataset.window.split(" ").map(Number);
     const sides = [{ from: x, to: x + width, low: x0, high: x1 }, { from: y + height, to: y, low: y0, high: y1 }];
     sides.forEach((side, i) => { side.ticks = [...axes.querySelectorAll(`[id*='-${"xy"[i]}tick_']`)]; side.new = []; });
@@ -53,7 +55,8 @@ for (const row of document.querySelectorAll(".maps")) {
     side.new.splice(0).forEach(mark => mark.remove());
     for (const mark of side.ticks) mark.style.display = size < 1 ? "none" : "";
     if (size === 1) return;
-    const rough = size * length / 4, power = 10 ** Math.floor(Math.log10(rough));
+    const most = Math.max(1, Math.min(4, Math.floor(Math.abs(side.to - side.from) / 14)));
+    const rough = size * length / most, power = 10 ** Math.floor(Math.log10(rough));
     const step = power * [1, 2, 5, 10].find(n => n * power >= rough), model = side.ticks[0];
     const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     for (let n = Math.ceil(side.start / step); n * step <= side.end; n++) {
