@@ -242,7 +242,7 @@ def shift_invert(
     # Solves that end before rounding ask for restarts.
     few = k <= FEW and own and not factor.tolerance
     found = few_eigenpairs(stiffness, mass, factor.solve, none, wanted, k - wanted, rng) if few else None
-    if found is not None:
+    if found is not None and _converged(stiffness, mass, found[0][:wanted], found[1][:, :wanted]):
         least = 1.0 / (found[0][wanted - 1] - shift)
         if misses(mass, factor.solve, found[1], least, rng) is False:
             return found[0], _signed(found[1], mass)
@@ -258,6 +258,15 @@ def shift_invert(
         values, vectors = np.append(values, more[missed]), np.column_stack([vectors, others[:, missed]])
     order = np.argsort(values)[:k]
     return values[order], _signed(vectors[:, order], mass)
+
+
+def _converged(stiffness: Any, mass: Any, values: Array, vectors: Array) -> bool:
+    """Whether the residuals are below their tolerance; in the norm in which Lanczos ends they may have been smaller."""
+    try:
+        check_residuals(stiffness, mass, values, vectors)
+    except SolveError:
+        return False
+    return True
 
 
 def _signed(vectors: Array, mass: Any) -> Array:
