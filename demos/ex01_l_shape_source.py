@@ -1,6 +1,6 @@
 """
-A learned map on the L-shape: accepted at home, rejected abroad
-===============================================================
+A learned map on the L-shape: accepted for sources like those of its training, rejected for others
+==================================================================================================
 
 A heat source on an L-shaped plate is recovered from 48 local averages of the temperature, with 5 % noise. The learned
 candidate is a linear map from sensor values to sources, trained on 2,000 simulated sources in the lower arm of the L.

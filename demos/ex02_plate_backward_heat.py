@@ -1,6 +1,6 @@
 """
-Backward heat on a plate with holes: a crisper picture is not a better one
-==========================================================================
+Backward heat on a plate with holes: a sharpened picture is rejected, a trained map accepted
+============================================================================================
 
 A plate with three holes is heated in spots of its upper part; a while later its temperature is measured at 71 places,
 with 5 % noise. Wanted is the temperature at the beginning. Three reconstructions are judged: the classical baseline

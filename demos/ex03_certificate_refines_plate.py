@@ -1,6 +1,6 @@
 """
-A plate with holes, refined where the certificate asks for it
-=============================================================
+A plate with holes, refined by what its certificate says of each element
+========================================================================
 
 A plate has six heated parts, and coolant runs along the lower half of each of its three holes. How much heat each part
 gives off is recovered from 61 local averages of the temperature, with 2 % noise. Where a cooled rim meets an insulated

@@ -1,6 +1,6 @@
 """
-Structure that no sensor sees: the paper's rule takes it, three other rules do not
-==================================================================================
+Structure that no sensor measures: accepted by the paper's rule, rejected by three others
+=========================================================================================
 
 In two problems the data lose structure. Heat conduction erases fine patterns: half a second after the start the sensors
 read the same, whether the plate began with a checkerboard or not. Limited-angle tomography has no rays in some

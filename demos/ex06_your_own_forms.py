@@ -1,5 +1,5 @@
 """
-Your own equation in 25 lines: who leaks into the channel?
+Your own equation in 25 lines: where a channel is polluted
 ==========================================================
 
 femcert has no class for the transport of a pollutant. It does not need one: an equation that can be written

@@ -1,6 +1,6 @@
 """
-A neural operator away from home: more noise than it was trained for, and sensors that it misses
-================================================================================================
+A neural operator with more noise than in its training, and without some of its sensors
+=======================================================================================
 
 On a disc, a network maps 36 local averages of the temperature to the heat source. It was trained on 1,000 simulated
 sources, one hot spot each, with 1 % noise. On data like these it is better than the classical baseline in nearly

@@ -1,6 +1,6 @@
 """
-When was how much released? Sensors downstream tell, until the water has not arrived yet
-========================================================================================
+How much was released when: intervals by sensors downstream, wide for what has not arrived there
+================================================================================================
 
 A plant lets something into a channel, at a known place, for three hours. Water takes it past three sensors, which read
 every six minutes; one of them fails for a while. Unknown is the strength of the release in time: a function in a ball

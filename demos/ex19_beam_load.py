@@ -1,6 +1,6 @@
 """
-The load on a beam from how far it bends: its moment is certain, where it lies is not
-=====================================================================================
+The load on a beam from its deflection: the moment is certain, the place is not
+===============================================================================
 
 A cantilever of linear elasticity is clamped on the left and carries an unknown load on its top edge. Sixteen points of
 the bottom edge are measured, the vertical displacement only, each with a standard deviation of 0.2 % of the largest

@@ -79,12 +79,58 @@ def load_of_displacement(x):
     return np.array([f, f])
 
 
+def slopes(x):
+    """The derivatives of s."""
+    return np.pi * np.array([np.cos(np.pi * x[i]) * np.sin(np.pi * x[1 - i]) for i in (0, 1)])
+
+
+def under_force(basis):
+    return body_force(basis, fc.FunctionSpace(basis, [load_of_displacement]))
+
+
+def under_traction(basis):
+    """The force is known; the stress on the right side is the unknown."""
+    traction = fc.TraceSpace(basis, "right", functions=[on_the_right])
+    known = LinearForm(lambda v, w: dot(load_of_displacement(w.x), v))
+    return body_force(basis, traction, source=known, dirichlet={"left": 0.0, "bottom": 0.0, "top": 0.0})
+
+
+def on_the_right(x):
+    along = slopes(x)[0]
+    return np.array([(LAME + 2.0 * SHEAR) * along, SHEAR * along])
+
+
+def of_stiffness(basis):
+    """Of the stiffness exp(q), q = x; the known force is ``exp(x) (-div sigma - sigma e_1)``."""
+
+    def force(x):
+        sx, sy = slopes(x)
+        across = np.array([LAME * (sx + sy) + 2.0 * SHEAR * sx, SHEAR * (sx + sy)])
+        return np.exp(x[0]) * (load_of_displacement(x) - across)
+
+    return fc.NonlinearProblem(
+        basis,
+        equation=LinearForm(
+            lambda v, w: np.exp(w["q"]) * ddot(stress(w["u"]), sym_grad(v)) - dot(force(w.x), v)
+        ),
+        state_derivative=BilinearForm(lambda u, v, w: np.exp(w["q"]) * ddot(stress(u), sym_grad(v))),
+        parameter_derivative=BilinearForm(lambda q, v, w: q * np.exp(w["q"]) * ddot(stress(w["u"]), sym_grad(v))),
+        parameters=fc.FunctionSpace(basis.with_element(ElementTriP1()), [lambda x: x[0]]),
+        sensors=fc.AverageSensors(basis, POINTS, radius=0.08),
+        dirichlet=0.0,
+        linear_in_state=True,
+        definite=True,
+    )
+
+
+@pytest.mark.parametrize("make", [under_force, under_traction, of_stiffness])
 @pytest.mark.parametrize(("element", "rate"), [(ElementTriP1(), 2.0), (ElementTriP2(), 3.0)])
-def test_displacement_converges_to_the_closed_form(element, rate):
+def test_displacement_converges_to_the_closed_form(make, element, rate):
     errors = []
     for refinements in (3, 4):
-        basis = square(refinements, element)
-        problem = body_force(basis, fc.FunctionSpace(basis, [load_of_displacement]))
+        mesh = MeshTri().refined(refinements).with_boundaries(SIDES)
+        basis = Basis(mesh, ElementVector(element), intorder=6)
+        problem = make(basis)
         u = problem.solve(problem.parameters.field([1.0]))
         fine = Basis(basis.mesh, basis.elem, intorder=8)
         x = np.asarray(fine.global_coordinates())
