@@ -29,7 +29,7 @@ def test_against_bounded_least_squares(seed, k, units, sparse):
     d = bounded_step(csr_matrix(scaled) if sparse else scaled, g * scale, low / scale, high / scale) * scale
     assert np.all((low - 1e-12 <= d) & (d <= high + 1e-12))
     R = np.linalg.cholesky(G).T
-    expected = lsq_linear(R, -np.linalg.solve(R.T, g), bounds=(low, high), method="bvls", tol=1e-14).x
+    expected = lsq_linear(R, -np.linalg.solve(R.T, g), bounds=(low, high), method="bvls", tol=1e-14, max_iter=1000).x
     np.testing.assert_allclose(d, expected, atol=1e-7 * (1.0 + np.abs(expected).max()))
 
 

@@ -290,7 +290,7 @@ def test_html_has_the_evidence_and_escapes_what_a_candidate_says():
 def test_a_page_and_a_figure_for_a_rule_of_a_user(tmp_path):
     for case in ("own rule", "infinite radius"):
         selection = CASES[case]()
-        assert selection.rule["options"]["matrix"] == "a ndarray"
+        assert selection.rule["options"]["matrix"] == "an ndarray"
         fc.write_report(selection, tmp_path / "s.html")
         page = (tmp_path / "s.html").read_text()
         assert "Rule: Own." in page
