@@ -182,7 +182,8 @@ class Problem(Shown, ABC):
     def lost_to_rounding(self, data: Data, state: Any, at: Any = None) -> float:
         """What rounding may leave in ``predicted - y``, in the norm of Y, for a computed state u."""
         forward, q = self.linearize(at), self.check_parameter(at)
-        size = data.norm(forward.apply(q[:, None])[:, 0]) + data.norm(forward.offset) + data.norm(data.values)
+        parts = [self.predict(state, q)] if self.forward is None else [forward.apply(q[:, None])[:, 0], forward.offset]
+        size = sum(data.norm(part) for part in [*parts, data.values])
         return forward.rounding_of(data) * size + forward.error(data) * self.parameters.norm(q)
 
     def solved_error(self, data: Data, state: Any, at: Any = None) -> float:
