@@ -12,8 +12,12 @@ time steps with factors, linearizations of nonlinear problems, forms of balls; `
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.sparse.linalg import norm as sparse_norm
 
 Array = NDArray[np.float64]
 
@@ -29,9 +33,10 @@ def gamma(terms: int) -> float:
     return terms * UNIT / (1.0 - terms * UNIT)
 
 
-def norms_above(columns: Array) -> Array:
-    """Euclidean norms of columns whose entries are a few operations old, not below the true ones."""
-    return np.asarray(np.linalg.norm(columns, axis=0) * (1.0 + (len(columns) + 8) * EPS))
+def norms_above(columns: Any) -> Array:
+    """Euclidean norms of columns, dense or sparse, whose entries are a few operations old; not below the true ones."""
+    norm = sparse_norm if issparse(columns) else np.linalg.norm
+    return np.asarray(norm(columns, axis=0) * (1.0 + (columns.shape[0] + 8) * EPS))
 
 
 def solve_rounding(condition: float) -> float:

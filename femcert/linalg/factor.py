@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
+from scipy.sparse import csc_matrix, diags, issparse
 from scipy.sparse.linalg import splu
 
 from ..errors import SolveError, UncertifiedError
@@ -238,9 +238,10 @@ class Factorization:
         """Upper bounds of the energy of columns x, whatever the signs of their entries."""
         return np.asarray(np.sqrt(self.size) * norms_above(self._root[:, None] * x))
 
-    def dual_norms_above(self, functionals: Array) -> Array:
-        """Upper bounds of ``‖f‖_{A^-1}`` for columns f, ``(f' D^-1 f / least)^1/2``."""
-        return np.asarray(norms_above(functionals / self._root[:, None]) / np.sqrt(self.least))
+    def dual_norms_above(self, functionals: Any) -> Array:
+        """Upper bounds of ``‖f‖_{A^-1}`` for columns f, dense or sparse, ``(f' D^-1 f / least)^1/2``."""
+        scaled = diags(1.0 / self._root) @ functionals if issparse(functionals) else functionals / self._root[:, None]
+        return np.asarray(norms_above(scaled) / np.sqrt(self.least))
 
     def dual_norms(self, functionals: Array) -> Array:
         """The same, sharper, by a solve for each of them: ``‖f‖ <= (f' z)^1/2 + ‖z - A^-1 f‖_A``."""

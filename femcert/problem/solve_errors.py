@@ -81,7 +81,7 @@ class SolveErrors:
     @cached_property
     def sights(self) -> Array:
         """``‖h_i‖_{A^-1}`` of the sensors, from above and without a solve."""
-        return self.factor.dual_norms_above(dense(self._sensors.T))
+        return self.factor.dual_norms_above(self._sensors.T)
 
     @cached_property
     def sharp_sights(self) -> Array:
