@@ -237,6 +237,15 @@ def test_problems_that_are_refused():
         _, data = case(problem, [1.0, 0.0, 0.0])
         with pytest.raises(fc.InputError, match=word):
             PINN(**SMALL)(problem, data)
+
+    class Reacting(fc.EllipticSource):
+        def strong(self, parameter):
+            found = super().strong(parameter)
+            return fc.StrongForm(found.conductivity, found.source, found.reaction, found.boundary, "reaction")
+
+    reacting = Reacting(sides.basis, parameters=sides.parameters, sensors=sides.sensors)
+    with pytest.raises(fc.InputError, match="the unknown is 'reaction'"):
+        PINN(**SMALL)(reacting, data)
     assert PINN(boundary="soft", **{**SMALL, "adam": 2, "lbfgs": 0})(sides, data).state is not None
 
 

@@ -77,7 +77,7 @@ def test_without_a_strong_form_there_is_no_such_bound(method):
             bound()
 
 
-@pytest.mark.parametrize("wrong", ["number", "boundary", "field", "unknown"])
+@pytest.mark.parametrize("wrong", ["number", "boundary", "field", "unknown", "given"])
 def test_a_strong_form_that_contradicts_the_forms_is_refused(wrong):
     class Wrong(fc.EllipticSource):
         def strong(self, parameter):
@@ -87,6 +87,8 @@ def test_a_strong_form_that_contradicts_the_forms_is_refused(wrong):
                 return 1.0
             if wrong == "boundary":
                 parts[3] = fc.EllipticSource(self.basis, parameters=self.parameters, sensors=self.sensors).boundary
+            if wrong == "given":
+                parts[2] = fc.Given(1.0, "source")
             if wrong == "field":
                 parts[0] = 1.0
             return fc.StrongForm(*parts, "Source" if wrong == "unknown" else "source")

@@ -9,7 +9,7 @@ from skfem import element as shapes
 import femcert as fc
 from femcert.mesh.sample import Sampler
 from femcert.problem.strong import Exponential
-from femcert.residual.quadrature import MOST_ORDER, choose_rule, shape_of
+from femcert.residual.quadrature import MOST_ORDER, choose_rule, maximum_of, shape_of
 
 ELEMENTS = {
     "line": (shapes.ElementLineP1, shapes.ElementLineP2, shapes.ElementLinePp(2), shapes.ElementLinePp(3)),
@@ -112,6 +112,29 @@ def rules_of(basis, a, *, energy, c=0.0, light=False):
     source = fc.Interpolant(basis, np.ones(basis.N))
     problem = zoo.source(basis, parameters=fc.FullSpace, sensors=np.full((1, basis.mesh.dim()), 0.41))
     return choose_rule(fc.StrongForm(a, fc.Given(c, "c"), source, problem.boundary), basis, energy=energy, light=light)
+
+
+def test_no_rule_is_exact_for_a_reaction_or_source_that_is_an_exponential():
+    basis = zoo.square(2)
+    boundary = zoo.source(basis, parameters=fc.FullSpace, sensors=[[0.4, 0.4]]).boundary
+    grows, plain = Exponential(basis, basis.doflocs[0]), fc.Interpolant(basis, np.ones(basis.N))
+    a, none = fc.Given(1.0, "a"), fc.Given(0.0, "c")
+    for c, f in ((grows, plain), (none, grows)):
+        assert choose_rule(fc.StrongForm(a, c, f, boundary), basis, energy=True).doubt
+    assert not choose_rule(fc.StrongForm(a, none, plain, boundary), basis, energy=True).doubt
+
+
+@pytest.mark.parametrize("sign", ["any", "nonnegative", "positive"])
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_no_value_of_a_field_of_elements_is_above_its_maximum(kind, sign):
+    mesh = a_mesh(kind)
+    for element in ELEMENTS[kind][:2]:
+        basis = Basis(mesh, element())
+        field = fc.Interpolant(basis, np.random.default_rng(0).uniform(1.0, 3.0, basis.N), sign)
+        values = Sampler(mesh, 12).values(basis, field.dofs)
+        above, doubt = maximum_of(field, mesh)
+        assert not doubt
+        assert np.all(values.max(axis=1) <= above * (1.0 + 1e-12))
 
 
 def quadrature_of(mesh, rule):

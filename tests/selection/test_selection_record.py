@@ -287,6 +287,12 @@ def test_html_has_the_evidence_and_escapes_what_a_candidate_says():
         assert "<script>" not in selection_of(zoo.source(), learned=learned)._repr_html_()
 
 
+def test_a_rule_as_an_option_is_recorded_with_its_own_options():
+    inner = [fc.OperationalRadius(pde=pde, bc=1.0, optimality=0.1) for pde in (0.3, 0.9)]
+    assert [Own(matrix=rule).to_dict()["options"]["matrix"] for rule in inner] == [rule.to_dict() for rule in inner]
+    assert inner[0].to_dict() != inner[1].to_dict()
+
+
 def test_a_page_and_a_figure_for_a_rule_of_a_user(tmp_path):
     for case in ("own rule", "infinite radius"):
         selection = CASES[case]()
